@@ -1,0 +1,1 @@
+"""Everything skorch and torch: ensembles of nets, the EM net, batches, seeding and devices."""
