@@ -1,0 +1,64 @@
+"""The public API as data: one section per public module, from which the reference pages are generated.
+
+`tests/test_public_api.py` compares this list with what the modules export.
+"""
+
+API_REFERENCE = [
+    {
+        "module": "sklearn_l2d.cluster",
+        "title": "Who behaves alike",
+        "summary": "Learn a few annotation behaviours from anonymous counts and place known experts on them.",
+        "names": ["AnnotatorLDA"],
+    },
+    {
+        "module": "sklearn_l2d.annotations",
+        "title": "Annotation tables",
+        "summary": "Move between wide tables, long tables and counts, with one rule for missing annotations.",
+        "names": [],
+    },
+    {
+        "module": "sklearn_l2d.datasets",
+        "title": "Data sets and simulated experts",
+        "summary": "An embedded crowd, generators of experts with known behaviour, readers of real crowds.",
+        "names": [],
+    },
+    {
+        "module": "sklearn_l2d.metrics",
+        "title": "Metrics",
+        "summary": "How well annotations are predicted, how different experts are, and the simple rivals.",
+        "names": [],
+    },
+    {
+        "module": "sklearn_l2d.inspection",
+        "title": "Pictures",
+        "summary": "Display classes in the style of scikit-learn; matplotlib is imported when one is drawn.",
+        "names": [],
+    },
+]
+
+
+def render(reference=API_REFERENCE):
+    """reStructuredText of the reference page: an autosummary table for each section that has names."""
+    title = "API reference"
+    lines = [title, "=" * len(title), ""]
+    for section in reference:
+        if not section["names"]:
+            continue
+        lines += [
+            f".. _{section['module']}_ref:",
+            "",
+            section["title"],
+            "-" * len(section["title"]),
+            "",
+            f"``{section['module']}``: {section['summary']}",
+            "",
+            f".. currentmodule:: {section['module']}",
+            "",
+            ".. autosummary::",
+            "   :toctree: api",
+            "   :nosignatures:",
+            "",
+            *(f"   {name}" for name in section["names"]),
+            "",
+        ]
+    return "\n".join(lines)
