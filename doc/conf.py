@@ -35,7 +35,7 @@ html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
 html_title = f"sklearn_l2d {version}"
 html_show_sourcelink = False
-html_theme_options = {"show_prev_next": False, "navigation_with_keys": False, "secondary_sidebar_items": ["page-toc"]}
+html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
@@ -50,9 +50,8 @@ sphinx_gallery_conf = {
 
 def _skip_inherited(app, what, name, obj, skip, options):
     """Leave out what scikit-learn adds to every estimator: its text points to pages that are not here."""
-    if re.fullmatch(r"set_\w+_request", name) or (getattr(obj, "__module__", "") or "").startswith("sklearn."):
-        return True
-    return None
+    foreign = (getattr(obj, "__module__", None) or "").startswith("sklearn.")
+    return True if foreign or re.fullmatch(r"set_\w+_request", name) else None
 
 
 def setup(app):
