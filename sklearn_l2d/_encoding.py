@@ -1,0 +1,268 @@
+"""Turns tables of labels into integer codes and vote counts, block by block so that memory stays small."""
+
+import sys
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import issparse
+
+BLOCK = 1 << 20  # cells handled at once: bounds every temporary to a few tens of MB
+_WIDEST_LOOKUP = 1 << 16
+_LABEL_KINDS = "biufOUST"
+
+
+class Block(NamedTuple):
+    """A rectangle of the table. `values` leaves out the cells that `absent` marks, when there is a mask.
+
+    `has_na` tells an absent cell that holds a missing marker from one that a masked array hides.
+    """
+
+    rows: slice
+    columns: slice
+    values: np.ndarray
+    absent: np.ndarray | None = None
+    has_na: bool = False
+
+
+def is_frame(table):
+    """Whether `table` behaves like a pandas DataFrame (pandas itself is never imported here)."""
+    return hasattr(table, "iloc") and hasattr(table, "columns")
+
+
+def is_na(value):
+    """Whether `value` is None, NaN, NaT or pandas.NA."""
+    pandas = sys.modules.get("pandas")  # pandas.NA can exist only once pandas has been imported
+    if value is None or (pandas is not None and value is pandas.NA):
+        return True
+    return bool(value != value)
+
+
+def as_table(annotations):
+    """Give `annotations` two dimensions that can be indexed: lists become an object array, the rest is kept."""
+    if issparse(annotations):
+        raise ValueError(
+            "annotations is a sparse matrix, whose empty cells cannot be told from votes for class 0; pass a "
+            "dense array with -1 or NaN for the missing annotations."
+        )
+    if not hasattr(annotations, "shape"):
+        try:
+            annotations = np.array(annotations, dtype=object)
+        except ValueError as error:
+            raise ValueError(
+                "annotations has rows of different lengths; give every row one entry per expert, None when missing."
+            ) from error
+    if len(annotations.shape) != 2:
+        raise ValueError(
+            f"annotations must be 2-D, one row per item and one column per expert, got shape "
+            f"{tuple(annotations.shape)}; for a single expert pass annotations.reshape(-1, 1)."
+        )
+    return annotations
+
+
+def expert_names(table):
+    """Names of the columns of a DataFrame, else 0, 1, ..., as an object array."""
+    if not is_frame(table):
+        return np.arange(table.shape[1]).astype(object)
+    if not table.columns.is_unique:
+        repeated = list(table.columns[table.columns.duplicated()].unique())
+        raise ValueError(f"annotations names several experts {repeated}; give every column its own name.")
+    return table.columns.to_numpy(dtype=object)
+
+
+def check_classes(classes):
+    """Return `classes` as an array after making sure that it is 1-D, sorted and without repeats."""
+    classes = np.asarray(classes)
+    if classes.ndim != 1:
+        raise ValueError(f"classes must be 1-D, got shape {classes.shape}.")
+    try:
+        increasing = bool(np.all(classes[:-1] < classes[1:]))
+    except TypeError:
+        increasing = False
+    if not increasing:
+        raise ValueError(
+            f"classes must be sorted and unique, got {classes.tolist()}; pass np.unique(classes)."
+        )
+    return classes
+
+
+def sorted_labels(labels, name):
+    """Sort `labels` into an array; whole numbers become integers, since only missing entries made them floats."""
+    try:
+        classes = np.array(sorted(labels), dtype=None if labels else np.int64)
+    except TypeError as error:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise ValueError(f"{name} mixes labels of types {kinds} that have no order; use one type.") from error
+    if classes.dtype.kind == "f" and np.all(np.isfinite(classes)) and np.all(classes == np.rint(classes)):
+        classes = classes.astype(np.int64)
+    return classes
+
+
+def missing_test(missing_label, classes):
+    """Build the predicate that says whether a label stands for a missing annotation."""
+    if missing_label is None:
+        minus_one_is_vote = classes is not None and any(label == -1 for label in classes.tolist())
+        return lambda label: is_na(label) or (not minus_one_is_vote and label == -1)
+    if is_na(missing_label):
+        return is_na
+    if classes is not None and any(label == missing_label for label in classes.tolist()):
+        raise ValueError(f"missing_label={missing_label!r} is one of the classes; it cannot be both.")
+    return lambda label: not is_na(label) and bool(label == missing_label)
+
+
+def encode(table, experts, classes, missing_label):
+    """Return the codes of `table` (-1 = missing) and the classes they point into."""
+    is_missing = missing_test(missing_label, classes)
+    na_is_missing = missing_label is None or is_na(missing_label)
+    known = {} if classes is None else {label: code for code, label in enumerate(classes.tolist())}
+    codes = np.full(table.shape, -1, dtype=_code_dtype(len(known)))
+    for block in _blocks(table):
+        labels, local = _factorize(block.values)
+        missing = [is_missing(label) for label in labels]
+        fresh = [
+            label for label, gone in zip(labels, missing, strict=True) if not gone and label not in known
+        ]
+        if not na_is_missing and (block.has_na or any(is_na(label) for label in fresh)):
+            _reject_na(experts[block.columns], missing_label)
+        if fresh and classes is not None:
+            _reject_unseen(block, experts[block.columns], labels, local, fresh, classes)
+        for label in fresh:
+            known.setdefault(label, len(known))
+        codes = codes.astype(_code_dtype(len(known)), copy=False)
+        code_of = [-1 if gone else known[label] for label, gone in zip(labels, missing, strict=True)]
+        _fill(codes[block.rows, block.columns], block.absent, np.array(code_of, dtype=codes.dtype)[local])
+    if classes is None:
+        classes = sorted_labels(known, "annotations")
+        rank = {label: code for code, label in enumerate(sorted(known))}
+        new_code = np.array([*(rank[label] for label in known), -1], dtype=codes.dtype)
+        for rows in _row_slices(*codes.shape):  # code -1 picks the last entry, so it stays -1
+            codes[rows] = new_code[codes[rows]]
+    return codes, classes
+
+
+def count_votes(codes, n_classes):
+    """Votes per class in every row of `codes`, shape (n_samples, n_classes), int64."""
+    n_samples, n_experts = codes.shape
+    counts = np.zeros((n_samples, n_classes), dtype=np.int64)
+    for rows in _row_slices(n_samples, max(n_experts, n_classes)):
+        item, expert = np.nonzero(codes[rows] >= 0)
+        counts[rows] = tally(item, codes[rows][item, expert], counts[rows].shape)
+    return counts
+
+
+def tally(rows, columns, shape):
+    """Number of times that each cell of a table of `shape` is named by (rows, columns)."""
+    flat = np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1])
+    return flat.reshape(shape)
+
+
+def _code_dtype(n_classes):
+    return np.min_scalar_type(-max(n_classes, 1))
+
+
+def _row_slices(n_rows, width):
+    step = max(1, BLOCK // max(width, 1))
+    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+
+
+def _blocks(table):
+    if 0 in table.shape:
+        return
+    if is_frame(table):
+        for j in range(table.shape[1]):
+            yield _column_block(table.iloc[:, j], slice(0, table.shape[0]), slice(j, j + 1))
+        return
+    masked = isinstance(table, np.ma.MaskedArray)
+    values = table.data if masked else np.asarray(table)
+    if values.dtype.kind not in _LABEL_KINDS:
+        raise ValueError(
+            f"annotations has dtype {values.dtype}, which holds no class labels; use numbers or strings."
+        )
+    columns = slice(0, table.shape[1])
+    for rows in _row_slices(*values.shape):
+        if masked:
+            absent = np.ma.getmaskarray(table[rows])
+            yield Block(rows, columns, values[rows][~absent], absent)
+        else:
+            yield Block(rows, columns, values[rows])
+
+
+def _column_block(column, rows, where):
+    if column.dtype.kind in "mM":  # a column of NaT only has a time dtype
+        column = column.astype(object)
+    if isinstance(column.dtype, np.dtype):
+        return Block(rows, where, column.to_numpy())
+    absent = column.isna().to_numpy()
+    values = np.asarray(column.array[~absent])
+    return Block(rows, where, values, absent[:, None], has_na=bool(absent.any()))
+
+
+def _factorize(values):
+    """Distinct labels (a list of Python scalars) and the position of every value in it, flattened."""
+    values = values.ravel()
+    if values.dtype.kind in "biu":
+        return _factorize_integers(values)
+    if values.dtype.kind == "f":
+        return _factorize_floats(values)
+    position = {}
+    try:
+        local = [position.setdefault(label, len(position)) for label in values.tolist()]
+    except TypeError as error:
+        raise ValueError("annotations holds entries that are no scalars; use numbers or strings.") from error
+    return list(position), np.array(local, dtype=np.intp)
+
+
+def _factorize_integers(values):
+    low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
+    if high - low >= _WIDEST_LOOKUP or high > np.iinfo(np.int64).max:
+        labels, local = np.unique(values, return_inverse=True)
+        return labels.tolist(), local
+    offset = values.astype(np.int64) - low
+    present = np.zeros(high - low + 1, dtype=bool)
+    present[offset] = True
+    labels = (np.flatnonzero(present) + low).astype(values.dtype).tolist()
+    return labels, (np.cumsum(present) - 1)[offset]
+
+
+def _factorize_floats(values):
+    """Whole numbers take the integer path: sorting floats would cost ten times as much."""
+    nan = np.isnan(values)
+    whole = np.where(nan, 0, values)
+    if not (np.all(np.abs(whole) < 2**53) and np.all(whole == np.rint(whole))):
+        labels, local = np.unique(values, return_inverse=True)
+        return labels.tolist(), local
+    labels, local = _factorize_integers(whole.astype(np.int64))
+    if nan.any():
+        local[nan] = len(labels)
+        labels = [*labels, np.nan]
+    return labels, local
+
+
+def _fill(region, absent, values):
+    if absent is None:
+        region[...] = values.reshape(region.shape)
+    else:
+        region[~absent] = values
+
+
+def _reject_na(experts, missing_label):
+    raise ValueError(
+        f"annotations of the experts {experts.tolist()} hold NaN, None or NA although "
+        f"missing_label={missing_label!r}; replace them by it, or leave missing_label=None to accept all markers."
+    )
+
+
+def _reject_unseen(block, experts, labels, local, unseen, classes):
+    where = np.zeros((block.rows.stop - block.rows.start, len(experts)), dtype=bool)
+    _fill(
+        where, block.absent, np.isin(np.arange(len(labels)), [labels.index(label) for label in unseen])[local]
+    )
+    raise ValueError(
+        f"annotations of expert {some(experts[where.any(axis=0)].tolist())} hold labels {some(unseen)} that are "
+        f"not in classes {some(classes.tolist())}; add them to classes, correct them, or mark them as missing."
+    )
+
+
+def some(items, n=10):
+    """Text of the first few `items`."""
+    text = ", ".join(repr(item) for item in items[:n])
+    return f"[{text}{', ...' if len(items) > n else ''}]"

@@ -1,0 +1,420 @@
+"""Conversions between the forms in which annotations come: wide, long, counts, and carried by a target.
+
+In every wide table a row is an item and a column an expert. NaN, None, `pandas.NA`, NaT and masked entries are
+missing annotations. So is -1, unless -1 is one of the given classes: then it is a vote. `missing_label` replaces
+this rule by one marker (masked entries stay missing: they hold no value).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import check_array
+from sklearn.utils.multiclass import check_classification_targets
+
+from ._annotated_target import AnnotatedTarget, split_target
+from ._encoding import (
+    as_table,
+    check_classes,
+    count_votes,
+    encode,
+    expert_names,
+    is_frame,
+    some,
+    sorted_labels,
+    tally,
+)
+
+__all__ = [
+    "AnnotatedTarget",
+    "EncodedAnnotations",
+    "anonymize",
+    "encode_annotations",
+    "encode_counts",
+    "from_long",
+    "split_target",
+    "to_counts",
+    "to_long",
+]
+
+
+class EncodedAnnotations(NamedTuple):
+    """Annotations as integers, with what the integers stand for.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_samples, n_experts)
+        Positions in `classes`, -1 where an annotation is missing, in the smallest signed integer type.
+
+    classes : ndarray of shape (n_classes,)
+        Sorted class labels.
+
+    experts : ndarray of shape (n_experts,), dtype=object
+        Names of the experts: the columns of a DataFrame, else 0, 1, ...
+    """
+
+    codes: np.ndarray
+    classes: np.ndarray
+    experts: np.ndarray
+
+
+def encode_annotations(annotations, *, classes=None, missing_label=None):
+    """Turn identified annotations into integer codes.
+
+    Parameters
+    ----------
+    annotations : array-like, masked array or DataFrame of shape (n_samples, n_experts)
+        One column per expert; labels are numbers, strings or booleans. Whole numbers stored as floats count
+        as integers, since NaN cannot be stored otherwise.
+
+    classes : array-like of shape (n_classes,), default=None
+        Sorted class labels that may occur. None takes those that occur in `annotations`.
+
+    missing_label : scalar, default=None
+        The marker of a missing annotation. None accepts NaN, None, `pandas.NA`, NaT, and -1 unless -1 is
+        in `classes`. NaN (or another of the not-available markers) accepts all of these but not -1.
+
+    Returns
+    -------
+    encoded : EncodedAnnotations
+        Named tuple `(codes, classes, experts)`.
+
+    Raises
+    ------
+    ValueError
+        If `annotations` is not a 2-D table of labels of one type, `classes` is not sorted and unique, an expert
+        gave a label outside `classes`, or `missing_label` is one of the classes.
+
+    Examples
+    --------
+    >>> from sklearn_l2d.annotations import encode_annotations
+    >>> encoded = encode_annotations([["cat", None], ["dog", "cat"]])
+    >>> encoded.codes
+    array([[ 0, -1],
+           [ 1,  0]], dtype=int8)
+    >>> encoded.classes.tolist()
+    ['cat', 'dog']
+    """
+    table = as_table(annotations)
+    experts = expert_names(table)
+    if classes is not None:
+        classes = check_classes(classes)
+    codes, classes = encode(table, experts, classes, missing_label)
+    return EncodedAnnotations(codes, classes, experts)
+
+
+def to_counts(annotations, *, classes=None, missing_label=None):
+    """Count the votes for every class, forgetting who gave them.
+
+    Parameters
+    ----------
+    annotations : array-like, masked array or DataFrame of shape (n_samples, n_experts)
+        One column per expert, as in `encode_annotations`.
+
+    classes : array-like of shape (n_classes,), default=None
+        Sorted class labels. None takes those that occur in `annotations`.
+
+    missing_label : scalar, default=None
+        The marker of a missing annotation, as in `encode_annotations`.
+
+    Returns
+    -------
+    counts : ndarray of shape (n_samples, n_classes), dtype=int64
+        Number of votes, columns in the order of the sorted classes. A row without votes is zero.
+
+    Raises
+    ------
+    ValueError
+        As `encode_annotations`.
+
+    Examples
+    --------
+    >>> from sklearn_l2d.annotations import to_counts
+    >>> to_counts([[0, 1, 1], [2, -1, -1]])
+    array([[1, 2, 0],
+           [0, 0, 1]])
+    """
+    codes, classes, _ = encode_annotations(annotations, classes=classes, missing_label=missing_label)
+    return count_votes(codes, len(classes))
+
+
+def anonymize(annotations, *, classes=None, missing_label=None):
+    """Turn identified annotations into anonymous vote counts that name their classes.
+
+    Parameters
+    ----------
+    annotations : array-like, masked array or DataFrame of shape (n_samples, n_experts)
+        One column per expert, as in `encode_annotations`.
+
+    classes : array-like of shape (n_classes,), default=None
+        Sorted class labels. None takes those that occur in `annotations`.
+
+    missing_label : scalar, default=None
+        The marker of a missing annotation, as in `encode_annotations`.
+
+    Returns
+    -------
+    counts : DataFrame or ndarray of shape (n_samples, n_classes)
+        Number of votes: a DataFrame with the index of `annotations` and the classes as columns if a DataFrame
+        came in, else the array of `to_counts`.
+
+    Raises
+    ------
+    ValueError
+        As `encode_annotations`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn_l2d.annotations import anonymize
+    >>> anonymize(pd.DataFrame({"ann": ["a", "b"], "bob": ["a", None]}, index=["x", "y"]))
+       a  b
+    x  2  0
+    y  0  1
+    """
+    codes, classes, _ = encode_annotations(annotations, classes=classes, missing_label=missing_label)
+    counts = count_votes(codes, len(classes))
+    if not is_frame(annotations):
+        return counts
+    import pandas as pd
+
+    return pd.DataFrame(counts, index=annotations.index, columns=classes.tolist())
+
+
+def encode_counts(y, *, classes=None):
+    """Read anonymous annotations: vote counts, or one label per item.
+
+    Parameters
+    ----------
+    y : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape (n_samples,)
+        Votes (or non-negative weights of votes) per class, where a zero row is an item that nobody annotated and
+        the columns of a DataFrame name the classes; or one label per item, where every label is a vote, -1 too.
+
+    classes : array-like of shape (n_classes,), default=None
+        Sorted class labels that `y` has to agree with. None takes them from `y`: the sorted names of the columns
+        of a DataFrame, 0, 1, ... for other counts, or the labels that occur.
+
+    Returns
+    -------
+    counts : ndarray of shape (n_samples, n_classes), dtype=float64
+        Votes per class. It may share memory with `y`: do not write to it.
+
+    classes : ndarray of shape (n_classes,)
+        Sorted class labels, one per column of `counts`.
+
+    Raises
+    ------
+    ValueError
+        If `y` is None, sparse, complex or empty, has fewer than two classes, holds continuous labels, or counts
+        that are negative, NaN, infinite or all zero, or disagrees with `classes`.
+
+    Examples
+    --------
+    >>> from sklearn_l2d.annotations import encode_counts
+    >>> counts, classes = encode_counts([[2, 0, 1], [0, 0, 0]])
+    >>> counts
+    array([[2., 0., 1.],
+           [0., 0., 0.]])
+    >>> encode_counts(["cat", "dog"])[0]
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    if y is None:
+        raise ValueError("This method requires y to be passed, but the target y is None.")
+    if issparse(y):
+        raise ValueError("y is sparse, which is not supported for vote counts; pass y.toarray().")
+    if classes is not None:
+        classes = check_classes(classes)
+    if is_frame(y):
+        y, classes = _align_columns(y, classes)
+    values = np.asarray(y)
+    if values.ndim not in (1, 2):
+        raise ValueError(
+            f"y has shape {values.shape}; pass counts of shape (n_samples, n_classes), or 1-D labels."
+        )
+    if len(values) == 0:
+        raise ValueError(f"Found y with 0 sample(s) (shape={values.shape}) while a minimum of 1 is required.")
+    return _one_vote_each(values, classes) if values.ndim == 1 else _check_counts(values, classes)
+
+
+def _align_columns(frame, classes):
+    names = frame.columns.tolist()
+    if not frame.columns.is_unique:
+        raise ValueError(f"y names a class twice in its columns {some(names)}; add up the repeated columns.")
+    if classes is None:
+        classes = sorted_labels(names, "y")
+    wanted = classes.tolist()
+    unseen = [name for name in names if name not in wanted]
+    lacking = [label for label in wanted if label not in names]
+    if unseen or lacking:
+        raise ValueError(
+            f"the columns of y must be the classes {some(wanted)}: unknown are {some(unseen)}, lacking are "
+            f"{some(lacking)}; drop the former and add the latter as columns of zeros."
+        )
+    return frame.iloc[:, frame.columns.get_indexer(wanted)], classes
+
+
+def _check_counts(values, classes):
+    n_classes = values.shape[1]
+    if classes is not None and n_classes != len(classes):
+        raise ValueError(
+            f"y has {n_classes} columns of counts for the {len(classes)} classes {some(classes.tolist())}."
+        )
+    if n_classes < 2:
+        raise ValueError(
+            f"y has shape {values.shape}, but counts need a column for each of at least two classes; if y holds one "
+            "label per item, pass it 1-D, as y.ravel()."
+        )
+    counts = check_array(values, dtype=np.float64, input_name="y")
+    if counts.min() < 0:
+        row = int(np.argmax((counts < 0).any(axis=1)))
+        raise ValueError(f"y has negative counts, first in row {row}; votes and their weights start at 0.")
+    if not counts.any():
+        raise ValueError("y holds no votes: all counts are zero; pass at least one annotated item.")
+    return counts, np.arange(n_classes) if classes is None else classes
+
+
+def _one_vote_each(labels, classes):
+    check_classification_targets(labels)
+    found, position = np.unique(labels, return_inverse=True)
+    if classes is None:
+        classes = found
+    if len(classes) < 2:
+        raise ValueError(
+            f"y holds 1 class only, {some(classes.tolist())} (n_samples={len(labels)}); at least two are needed."
+        )
+    column = {label: code for code, label in enumerate(classes.tolist())}
+    unseen = [label for label in found.tolist() if label not in column]
+    if unseen:
+        raise ValueError(f"y holds labels {some(unseen)} that are not in classes {some(classes.tolist())}.")
+    counts = np.zeros((len(labels), len(classes)))
+    counts[np.arange(len(labels)), np.array([column[label] for label in found.tolist()])[position]] = 1
+    return counts, classes
+
+
+def from_long(table, *, duplicates="error", task="task", annotator="annotator", label="label"):
+    """Turn a long table (one row per annotation) into a wide one (one column per annotator).
+
+    Parameters
+    ----------
+    table : DataFrame of shape (n_annotations, >=3)
+        One row per annotation. A missing label is a missing annotation.
+
+    duplicates : {"error", "last", "count"}, default="error"
+        What to do when a person labels a task more than once: refuse, keep the last label, or count every row
+        as a vote. A wide table cannot hold two votes of one person, so "count" returns counts whether or
+        not there are repeats.
+
+    task, annotator, label : str, default="task", "annotator", "label"
+        Names of the three columns.
+
+    Returns
+    -------
+    wide : DataFrame of shape (n_tasks, n_annotators) or (n_tasks, n_classes)
+        Labels in a dtype that can hold missing entries, tasks in order of first appearance, annotators
+        sorted; with "count" the votes per task and sorted class.
+
+    Raises
+    ------
+    ValueError
+        If a column is lacking, a task or annotator is missing, or an annotation is repeated and `duplicates` is
+        "error". The rows are named by their index.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn_l2d.annotations import from_long
+    >>> table = pd.DataFrame({"task": ["x", "x", "y"], "annotator": ["bob", "ann", "bob"], "label": [0, 1, 1]})
+    >>> from_long(table)
+    annotator   ann  bob
+    task
+    x             1    0
+    y          <NA>    1
+    """
+    import pandas as pd
+
+    if duplicates not in ("error", "last", "count"):
+        raise ValueError(f"duplicates={duplicates!r} is unknown; use 'error', 'last' or 'count'.")
+    lacking = [name for name in (task, annotator, label) if name not in table.columns]
+    if lacking:
+        raise ValueError(f"table lacks the columns {lacking}; name yours with task=, annotator= and label=.")
+    for name in (task, annotator):
+        absent = table[name].isna().to_numpy()
+        if absent.any():
+            raise ValueError(
+                f"table has no {name} in the rows {some(table.index[absent].tolist())}; drop them."
+            )
+    tasks = pd.Index(table[task].unique(), name=task)
+    people = pd.Index(sorted_labels(table[annotator].unique().tolist(), "table"), name=annotator)
+    votes = table[table[label].notna()]
+    if duplicates == "count":
+        codes, classes, _ = encode_annotations(votes[[label]])
+        voted = codes[:, 0] >= 0
+        counts = tally(tasks.get_indexer(votes[task])[voted], codes[voted, 0], (len(tasks), len(classes)))
+        return pd.DataFrame(counts, index=tasks, columns=pd.Index(classes.tolist(), name=label))
+    repeated = votes.duplicated([task, annotator], keep=False).to_numpy()
+    if repeated.any() and duplicates == "error":
+        raise ValueError(
+            f"table repeats a pair of {task} and {annotator} in the rows {some(votes.index[repeated].tolist())}; "
+            "drop repeats, or pass duplicates='last' or duplicates='count'."
+        )
+    votes = votes.drop_duplicates([task, annotator], keep="last")
+    labels = votes[label].convert_dtypes(convert_floating=False).array
+    row_of = np.full((len(tasks), len(people)), -1)
+    row_of[tasks.get_indexer(votes[task]), people.get_indexer(votes[annotator])] = np.arange(len(votes))
+    wide = [pd.Series(labels.take(rows, allow_fill=True), index=tasks) for rows in row_of.T]
+    return pd.concat(wide, axis=1, keys=people) if wide else pd.DataFrame(index=tasks, columns=people)
+
+
+def to_long(annotations, *, missing_label=None, tasks=None, annotators=None):
+    """Turn a wide table into a long one with one row per annotation that was given.
+
+    Parameters
+    ----------
+    annotations : array-like, masked array or DataFrame of shape (n_samples, n_experts)
+        One column per expert, as in `encode_annotations`.
+
+    missing_label : scalar, default=None
+        The marker of a missing annotation, as in `encode_annotations`.
+
+    tasks : array-like of shape (n_samples,), default=None
+        Names of the rows. None takes the index of a DataFrame, else 0, 1, ...
+
+    annotators : array-like of shape (n_experts,), default=None
+        Names of the columns. None takes those of a DataFrame, else 0, 1, ...
+
+    Returns
+    -------
+    table : DataFrame of shape (n_annotations, 3)
+        Columns `task`, `annotator` and `label`, task by task. Rows and columns without any annotation
+        leave no trace.
+
+    Raises
+    ------
+    ValueError
+        As `encode_annotations`, or if `tasks` or `annotators` has another length than `annotations`.
+
+    Examples
+    --------
+    >>> from sklearn_l2d.annotations import to_long
+    >>> to_long([[0, None], [1, 0]], annotators=["ann", "bob"])
+       task annotator  label
+    0     0       ann      0
+    1     1       ann      1
+    2     1       bob      0
+    """
+    import pandas as pd
+
+    codes, classes, experts = encode_annotations(annotations, missing_label=missing_label)
+    if tasks is None:
+        tasks = annotations.index if is_frame(annotations) else np.arange(len(codes))
+    annotators = pd.Index(experts if annotators is None else annotators)
+    tasks = pd.Index(tasks)
+    for name, given, n in (("tasks", tasks, codes.shape[0]), ("annotators", annotators, codes.shape[1])):
+        if len(given) != n:
+            raise ValueError(
+                f"{name} has {len(given)} names for annotations of shape {codes.shape}; give {n}."
+            )
+    rows, columns = np.nonzero(codes >= 0)
+    votes = classes[codes[rows, columns]]
+    return pd.DataFrame({"task": tasks[rows], "annotator": annotators[columns], "label": votes})
