@@ -38,7 +38,7 @@ def is_na(value):
 
 
 def as_table(annotations):
-    """Give `annotations` two dimensions that can be indexed: lists become an object array, the rest is kept."""
+    """Return `annotations` as a 2-D table: lists become an object array, the rest is kept as it is."""
     if issparse(annotations):
         raise ValueError(
             "annotations is a sparse matrix, whose empty cells cannot be told from votes for class 0; pass a "
@@ -49,7 +49,7 @@ def as_table(annotations):
             annotations = np.array(annotations, dtype=object)
         except ValueError as error:
             raise ValueError(
-                "annotations has rows of different lengths; give every row one entry per expert, None when missing."
+                "annotations has rows of different lengths; give each one entry per expert, None when missing."
             ) from error
     if len(annotations.shape) != 2:
         raise ValueError(
@@ -80,13 +80,13 @@ def check_classes(classes):
         increasing = False
     if not increasing:
         raise ValueError(
-            f"classes must be sorted and unique, got {classes.tolist()}; pass np.unique(classes)."
+            f"classes must be sorted and unique, got {some(classes.tolist())}; pass np.unique(classes)."
         )
     return classes
 
 
 def sorted_labels(labels, name):
-    """Sort `labels` into an array; whole numbers become integers, since only missing entries made them floats."""
+    """Sort `labels` into an array; whole numbers become integers: NaN entries may have made them floats."""
     try:
         classes = np.array(sorted(labels), dtype=None if labels else np.int64)
     except TypeError as error:
@@ -144,14 +144,15 @@ def count_votes(codes, n_classes):
     n_samples, n_experts = codes.shape
     counts = np.zeros((n_samples, n_classes), dtype=np.int64)
     for rows in _row_slices(n_samples, max(n_experts, n_classes)):
-        item, expert = np.nonzero(codes[rows] >= 0)
-        counts[rows] = tally(item, codes[rows][item, expert], counts[rows].shape)
+        column = codes[rows] + np.intp(1)  # a first column, cut off below, gathers the missing annotations
+        items = np.arange(len(column))[:, None]
+        counts[rows] = tally(items, column, (len(column), n_classes + 1))[:, 1:]
     return counts
 
 
 def tally(rows, columns, shape):
     """Number of times that each cell of a table of `shape` is named by (rows, columns)."""
-    flat = np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1])
+    flat = np.bincount((rows * shape[1] + columns).ravel(), minlength=shape[0] * shape[1])
     return flat.reshape(shape)
 
 
@@ -175,7 +176,7 @@ def _blocks(table):
     values = table.data if masked else np.asarray(table)
     if values.dtype.kind not in _LABEL_KINDS:
         raise ValueError(
-            f"annotations has dtype {values.dtype}, which holds no class labels; use numbers or strings."
+            f"annotations has dtype {values.dtype}, which holds no labels; use numbers or strings."
         )
     columns = slice(0, table.shape[1])
     for rows in _row_slices(*values.shape):
@@ -247,18 +248,18 @@ def _fill(region, absent, values):
 def _reject_na(experts, missing_label):
     raise ValueError(
         f"annotations of the experts {experts.tolist()} hold NaN, None or NA although "
-        f"missing_label={missing_label!r}; replace them by it, or leave missing_label=None to accept all markers."
+        f"missing_label={missing_label!r}; replace them by it, or leave missing_label=None to accept every "
+        "marker."
     )
 
 
 def _reject_unseen(block, experts, labels, local, unseen, classes):
     where = np.zeros((block.rows.stop - block.rows.start, len(experts)), dtype=bool)
-    _fill(
-        where, block.absent, np.isin(np.arange(len(labels)), [labels.index(label) for label in unseen])[local]
-    )
+    _fill(where, block.absent, np.array([label in unseen for label in labels])[local])
     raise ValueError(
-        f"annotations of expert {some(experts[where.any(axis=0)].tolist())} hold labels {some(unseen)} that are "
-        f"not in classes {some(classes.tolist())}; add them to classes, correct them, or mark them as missing."
+        f"annotations of expert {some(experts[where.any(axis=0)].tolist())} hold labels {some(unseen)} that "
+        f"are not in classes {some(classes.tolist())}; add them to classes, correct them, or mark them as "
+        "missing."
     )
 
 

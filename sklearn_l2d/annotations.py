@@ -1,8 +1,8 @@
 """Conversions between the forms in which annotations come: wide, long, counts, and carried by a target.
 
-In every wide table a row is an item and a column an expert. NaN, None, `pandas.NA`, NaT and masked entries are
-missing annotations. So is -1, unless -1 is one of the given classes: then it is a vote. `missing_label` replaces
-this rule by one marker (masked entries stay missing: they hold no value).
+In every wide table a row is an item and a column an expert. NaN, None, `pandas.NA`, NaT and masked entries
+are missing annotations. So is -1, unless -1 is one of the given classes: then it is a vote. `missing_label`
+replaces this rule by one marker (masked entries stay missing: they hold no value).
 """
 
 from typing import NamedTuple
@@ -82,8 +82,8 @@ def encode_annotations(annotations, *, classes=None, missing_label=None):
     Raises
     ------
     ValueError
-        If `annotations` is not a 2-D table of labels of one type, `classes` is not sorted and unique, an expert
-        gave a label outside `classes`, or `missing_label` is one of the classes.
+        If `annotations` is not a 2-D table of labels of one type, `classes` is not sorted and unique, an
+        expert gave a label outside `classes`, or `missing_label` is one of the classes.
 
     Examples
     --------
@@ -187,12 +187,13 @@ def encode_counts(y, *, classes=None):
     Parameters
     ----------
     y : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape (n_samples,)
-        Votes (or non-negative weights of votes) per class, where a zero row is an item that nobody annotated and
-        the columns of a DataFrame name the classes; or one label per item, where every label is a vote, -1 too.
+        Votes (or non-negative weights of votes) per class, where a zero row is an item that nobody
+        annotated and the columns of a DataFrame name the classes; or one label per item, where every label
+        is a vote, -1 too.
 
     classes : array-like of shape (n_classes,), default=None
-        Sorted class labels that `y` has to agree with. None takes them from `y`: the sorted names of the columns
-        of a DataFrame, 0, 1, ... for other counts, or the labels that occur.
+        Sorted class labels that `y` has to agree with. None takes them from `y`: the sorted names of the
+        columns of a DataFrame, 0, 1, ... for other counts, or the labels that occur.
 
     Returns
     -------
@@ -205,8 +206,8 @@ def encode_counts(y, *, classes=None):
     Raises
     ------
     ValueError
-        If `y` is None, sparse, complex or empty, has fewer than two classes, holds continuous labels, or counts
-        that are negative, NaN, infinite or all zero, or disagrees with `classes`.
+        If `y` is None, sparse, complex or empty, has fewer than two classes, holds continuous labels, or
+        counts that are negative, NaN, infinite or all zero, or disagrees with `classes`.
 
     Examples
     --------
@@ -262,8 +263,8 @@ def _check_counts(values, classes):
         )
     if n_classes < 2:
         raise ValueError(
-            f"y has shape {values.shape}, but counts need a column for each of at least two classes; if y holds one "
-            "label per item, pass it 1-D, as y.ravel()."
+            f"y has shape {values.shape}, but counts need a column for each of at least two classes; if y "
+            "holds one label per item, pass it 1-D, as y.ravel()."
         )
     counts = check_array(values, dtype=np.float64, input_name="y")
     if counts.min() < 0:
@@ -281,7 +282,8 @@ def _one_vote_each(labels, classes):
         classes = found
     if len(classes) < 2:
         raise ValueError(
-            f"y holds 1 class only, {some(classes.tolist())} (n_samples={len(labels)}); at least two are needed."
+            f"y holds 1 class only, {some(classes.tolist())} (n_samples={len(labels)}); at least two are "
+            "needed."
         )
     column = {label: code for code, label in enumerate(classes.tolist())}
     unseen = [label for label in found.tolist() if label not in column]
@@ -317,14 +319,16 @@ def from_long(table, *, duplicates="error", task="task", annotator="annotator", 
     Raises
     ------
     ValueError
-        If a column is lacking, a task or annotator is missing, or an annotation is repeated and `duplicates` is
-        "error". The rows are named by their index.
+        If a column is lacking, a task or annotator is missing, or an annotation is repeated and
+        `duplicates` is "error". The rows are named by their index.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from sklearn_l2d.annotations import from_long
-    >>> table = pd.DataFrame({"task": ["x", "x", "y"], "annotator": ["bob", "ann", "bob"], "label": [0, 1, 1]})
+    >>> table = pd.DataFrame(
+    ...     {"task": ["x", "x", "y"], "annotator": ["bob", "ann", "bob"], "label": [0, 1, 1]}
+    ... )
     >>> from_long(table)
     annotator   ann  bob
     task
@@ -355,11 +359,11 @@ def from_long(table, *, duplicates="error", task="task", annotator="annotator", 
     repeated = votes.duplicated([task, annotator], keep=False).to_numpy()
     if repeated.any() and duplicates == "error":
         raise ValueError(
-            f"table repeats a pair of {task} and {annotator} in the rows {some(votes.index[repeated].tolist())}; "
-            "drop repeats, or pass duplicates='last' or duplicates='count'."
+            f"table repeats a pair of {task} and {annotator} in rows "
+            f"{some(votes.index[repeated].tolist())}; drop repeats, or pass duplicates='last' or 'count'."
         )
     votes = votes.drop_duplicates([task, annotator], keep="last")
-    labels = votes[label].convert_dtypes(convert_floating=False).array
+    labels = votes[label].convert_dtypes().array
     row_of = np.full((len(tasks), len(people)), -1)
     row_of[tasks.get_indexer(votes[task]), people.get_indexer(votes[annotator])] = np.arange(len(votes))
     wide = [pd.Series(labels.take(rows, allow_fill=True), index=tasks) for rows in row_of.T]
