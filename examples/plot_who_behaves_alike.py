@@ -15,12 +15,14 @@ person is?
 # part is small and has one column per expert, with -1 where an expert did not see the item.
 
 import matplotlib.pyplot as plt
+import pandas as pd
 
 from sklearn_l2d.datasets import load_digits_crowd
 
 crowd = load_digits_crowd()
 print("votes on the first items:", crowd.counts[:3], sep="\n")
-print("answers of the six experts:", crowd.annotations[:3], sep="\n")
+answers = pd.DataFrame(crowd.annotations, columns=crowd.experts)
+print("answers of the six experts:", answers.head(3), sep="\n")
 
 # %%
 # Two behaviours from anonymous votes
@@ -43,16 +45,18 @@ print(f"perplexity on the archive: {lda.perplexity(crowd.X_anonymous, crowd.coun
 from sklearn_l2d.inspection import MembershipDisplay
 
 fig, ax = plt.subplots(figsize=(4.5, 4))
-MembershipDisplay.from_estimator(lda, crowd.X_identified, crowd.annotations, ax=ax)
+MembershipDisplay.from_estimator(lda, crowd.X_identified, answers, ax=ax)
 fig.tight_layout()
 
 # %%
 # How little is enough?
 # ---------------------
-# The same picture from the first 25 identified items only. Memberships move towards the average annotator,
-# because there is less evidence, but the order of the experts is already visible.
+# The same picture from 25 labels of each expert instead of 100. The memberships move towards the average
+# annotator, because there is less evidence.
 
+few = load_digits_crowd(n_identified=25)
+few_answers = pd.DataFrame(few.annotations, columns=few.experts)
 fig, ax = plt.subplots(figsize=(4.5, 4))
-MembershipDisplay.from_estimator(lda, crowd.X_identified[:25], crowd.annotations[:25], ax=ax)
+MembershipDisplay.from_estimator(lda, few.X_identified, few_answers, ax=ax)
 fig.tight_layout()
 plt.show()

@@ -1,5 +1,20 @@
 """Learning to defer on anonymously annotated data, the scikit-learn way."""
 
+from . import annotations, cluster, datasets, inspection, metrics
 from ._version import __version__
+from .annotations import AnnotatedTarget, anonymize, encode_annotations, from_long, to_counts, to_long
 
-__all__ = ["__version__"]
+__all__ = [
+    "AnnotatedTarget",
+    "__version__",
+    "annotations",
+    "anonymize",
+    "cluster",
+    "datasets",
+    "encode_annotations",
+    "from_long",
+    "inspection",
+    "metrics",
+    "to_counts",
+    "to_long",
+]

@@ -6,6 +6,7 @@ import inspect
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from api_reference import API_REFERENCE
 
@@ -32,7 +33,6 @@ ERRORS = {
     "PR01",  # a parameter is not documented
     "PR02",  # a documented parameter does not exist
     "PR03",  # parameters out of order
-    "PR04",  # a parameter has no type
     "PR07",  # a parameter has no description
     "PR10",  # no space before the colon
     "RT01",  # no Returns
@@ -46,20 +46,23 @@ def public_objects():
     for section in API_REFERENCE:
         module = importlib.import_module(section["module"])
         for name in section["names"]:
-            found.append((f"{section['module']}.{name}", True))
             value = getattr(module, name)
+            if inspect.isclass(value) and issubclass(value, tuple):
+                continue  # a record: its fields are attributes, its example is where it is returned
+            found.append((f"{section['module']}.{name}", True))
             if inspect.isclass(value):
                 found += [(f"{section['module']}.{name}.{method}", False) for method in own_methods(value)]
     return found
 
 
 def own_methods(cls):
-    """Public methods written in this package, not those that scikit-learn or numpy adds."""
+    """Public methods written in this package, without those that stand in for a method of numpy's arrays."""
     return sorted(
         name
         for name, value in inspect.getmembers(cls, callable)
         if not name.startswith("_")
         and not re.fullmatch(r"set_\w+_request", name)
+        and not (issubclass(cls, np.ndarray) and hasattr(np.ndarray, name))
         and getattr(value, "__module__", "").startswith("sklearn_l2d")
     )
 
