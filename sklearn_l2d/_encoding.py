@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.utils import assert_all_finite, check_array
+from sklearn.utils.multiclass import check_classification_targets
 
 BLOCK = 1 << 20  # cells handled at once: bounds every temporary to a few tens of MB
 _WIDEST_LOOKUP = 1 << 16
@@ -45,16 +47,11 @@ def as_table(annotations):
             "dense array with -1 or NaN for the missing annotations."
         )
     if not hasattr(annotations, "shape"):
-        try:
-            annotations = np.array(annotations, dtype=object)
-        except ValueError as error:
-            raise ValueError(
-                "annotations has rows of different lengths; give each one entry per expert, None when missing."
-            ) from error
+        annotations = np.array(annotations, dtype=object)
     if len(annotations.shape) != 2:
         raise ValueError(
-            f"annotations must be 2-D, one row per item and one column per expert, got shape "
-            f"{tuple(annotations.shape)}; for a single expert pass annotations.reshape(-1, 1)."
+            "annotations must be 2-D, with one entry per expert in every row (None where it is missing), got "
+            f"shape {tuple(annotations.shape)}; a single expert is a table of shape (n_samples, 1)."
         )
     return annotations
 
@@ -92,7 +89,7 @@ def sorted_labels(labels, name):
     except TypeError as error:
         kinds = sorted({type(label).__name__ for label in labels})
         raise ValueError(f"{name} mixes labels of types {kinds} that have no order; use one type.") from error
-    if classes.dtype.kind == "f" and np.all(np.isfinite(classes)) and np.all(classes == np.rint(classes)):
+    if classes.dtype.kind == "f" and np.all(np.abs(classes) < 2**53) and np.all(classes == np.rint(classes)):
         classes = classes.astype(np.int64)
     return classes
 
@@ -154,6 +151,72 @@ def tally(rows, columns, shape):
     """Number of times that each cell of a table of `shape` is named by (rows, columns)."""
     flat = np.bincount((rows * shape[1] + columns).ravel(), minlength=shape[0] * shape[1])
     return flat.reshape(shape)
+
+
+def align_columns(frame, classes):
+    """Put the columns of a DataFrame of counts in the order of the classes that they name."""
+    names = frame.columns.tolist()
+    if not frame.columns.is_unique:
+        raise ValueError(f"y names a class twice in its columns {some(names)}; add up the repeated columns.")
+    if classes is None:
+        classes = sorted_labels(names, "y")
+    wanted = classes.tolist()
+    known, given = set(wanted), set(names)
+    unseen = [name for name in names if name not in known]
+    lacking = [label for label in wanted if label not in given]
+    if unseen or lacking:
+        raise ValueError(
+            f"the columns of y must be the classes {some(wanted)}: unknown are {some(unseen)}, lacking are "
+            f"{some(lacking)}; drop the former and add the latter as columns of zeros."
+        )
+    return frame.iloc[:, frame.columns.get_indexer(wanted)], classes
+
+
+def check_counts(values, classes):
+    """Return counts as floats, with their classes."""
+    n_classes = values.shape[1]
+    if classes is not None and n_classes != len(classes):
+        raise ValueError(
+            f"y has {n_classes} columns of counts for the {len(classes)} classes {some(classes.tolist())}."
+        )
+    if n_classes < 2:
+        raise ValueError(
+            f"y has shape {values.shape}, but counts need a column for each of at least two classes; if y "
+            "holds one label per item, pass it 1-D, as y.ravel()."
+        )
+    try:
+        counts = check_array(values, dtype=np.float64, input_name="y")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y does not hold vote counts: {error}") from error
+    if counts.min() < 0:
+        row = int(np.argmax((counts < 0).any(axis=1)))
+        raise ValueError(f"y has negative counts, first in row {row}; votes and their weights start at 0.")
+    if not counts.any():
+        raise ValueError("y holds no votes: all counts are zero; pass at least one annotated item.")
+    return counts, np.arange(n_classes) if classes is None else classes
+
+
+def one_vote_each(labels, classes):
+    """Return the counts of one annotation per item, with their classes."""
+    if labels.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y holds complex labels; use integers or strings.")
+    assert_all_finite(labels, input_name="y")
+    check_classification_targets(labels)
+    found, position = np.unique(labels, return_inverse=True)
+    if classes is None:
+        classes = found
+    if len(classes) < 2:
+        raise ValueError(
+            f"y holds 1 class only, {some(classes.tolist())} (n_samples={len(labels)}); at least two are "
+            "needed."
+        )
+    column = {label: code for code, label in enumerate(classes.tolist())}
+    unseen = [label for label in found.tolist() if label not in column]
+    if unseen:
+        raise ValueError(f"y holds labels {some(unseen)} that are not in classes {some(classes.tolist())}.")
+    counts = np.zeros((len(labels), len(classes)))
+    counts[np.arange(len(labels)), np.array([column[label] for label in found.tolist()])[position]] = 1
+    return counts, classes
 
 
 def _code_dtype(n_classes):
@@ -227,7 +290,9 @@ def _factorize_integers(values):
 def _factorize_floats(values):
     """Whole numbers take the integer path: sorting floats would cost ten times as much."""
     nan = np.isnan(values)
-    whole = np.where(nan, 0, values)
+    if nan.all():
+        return [np.nan], np.zeros(len(values), dtype=np.intp)
+    whole = np.where(nan, values[np.argmin(nan)], values)  # the first label present stands in for NaN
     if not (np.all(np.abs(whole) < 2**53) and np.all(whole == np.rint(whole))):
         labels, local = np.unique(values, return_inverse=True)
         return labels.tolist(), local

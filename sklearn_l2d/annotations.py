@@ -9,17 +9,18 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import check_array
-from sklearn.utils.multiclass import check_classification_targets
 
 from ._annotated_target import AnnotatedTarget, split_target
 from ._encoding import (
+    align_columns,
     as_table,
     check_classes,
+    check_counts,
     count_votes,
     encode,
     expert_names,
     is_frame,
+    one_vote_each,
     some,
     sorted_labels,
     tally,
@@ -227,71 +228,16 @@ def encode_counts(y, *, classes=None):
     if classes is not None:
         classes = check_classes(classes)
     if is_frame(y):
-        y, classes = _align_columns(y, classes)
-    values = np.asarray(y)
-    if values.ndim not in (1, 2):
+        y, classes = align_columns(y, classes)
+    else:
+        y = np.asarray(y)
+    if y.ndim not in (1, 2):
         raise ValueError(
-            f"y has shape {values.shape}; pass counts of shape (n_samples, n_classes), or 1-D labels."
+            f"y has shape {y.shape}; pass counts of shape (n_samples, n_classes), or 1-D labels."
         )
-    if len(values) == 0:
-        raise ValueError(f"Found y with 0 sample(s) (shape={values.shape}) while a minimum of 1 is required.")
-    return _one_vote_each(values, classes) if values.ndim == 1 else _check_counts(values, classes)
-
-
-def _align_columns(frame, classes):
-    names = frame.columns.tolist()
-    if not frame.columns.is_unique:
-        raise ValueError(f"y names a class twice in its columns {some(names)}; add up the repeated columns.")
-    if classes is None:
-        classes = sorted_labels(names, "y")
-    wanted = classes.tolist()
-    unseen = [name for name in names if name not in wanted]
-    lacking = [label for label in wanted if label not in names]
-    if unseen or lacking:
-        raise ValueError(
-            f"the columns of y must be the classes {some(wanted)}: unknown are {some(unseen)}, lacking are "
-            f"{some(lacking)}; drop the former and add the latter as columns of zeros."
-        )
-    return frame.iloc[:, frame.columns.get_indexer(wanted)], classes
-
-
-def _check_counts(values, classes):
-    n_classes = values.shape[1]
-    if classes is not None and n_classes != len(classes):
-        raise ValueError(
-            f"y has {n_classes} columns of counts for the {len(classes)} classes {some(classes.tolist())}."
-        )
-    if n_classes < 2:
-        raise ValueError(
-            f"y has shape {values.shape}, but counts need a column for each of at least two classes; if y "
-            "holds one label per item, pass it 1-D, as y.ravel()."
-        )
-    counts = check_array(values, dtype=np.float64, input_name="y")
-    if counts.min() < 0:
-        row = int(np.argmax((counts < 0).any(axis=1)))
-        raise ValueError(f"y has negative counts, first in row {row}; votes and their weights start at 0.")
-    if not counts.any():
-        raise ValueError("y holds no votes: all counts are zero; pass at least one annotated item.")
-    return counts, np.arange(n_classes) if classes is None else classes
-
-
-def _one_vote_each(labels, classes):
-    check_classification_targets(labels)
-    found, position = np.unique(labels, return_inverse=True)
-    if classes is None:
-        classes = found
-    if len(classes) < 2:
-        raise ValueError(
-            f"y holds 1 class only, {some(classes.tolist())} (n_samples={len(labels)}); at least two are "
-            "needed."
-        )
-    column = {label: code for code, label in enumerate(classes.tolist())}
-    unseen = [label for label in found.tolist() if label not in column]
-    if unseen:
-        raise ValueError(f"y holds labels {some(unseen)} that are not in classes {some(classes.tolist())}.")
-    counts = np.zeros((len(labels), len(classes)))
-    counts[np.arange(len(labels)), np.array([column[label] for label in found.tolist()])[position]] = 1
-    return counts, classes
+    if len(y) == 0:
+        raise ValueError(f"Found y with 0 sample(s) (shape={y.shape}) while a minimum of 1 is required.")
+    return one_vote_each(y, classes) if y.ndim == 1 else check_counts(y, classes)
 
 
 def from_long(table, *, duplicates="error", task="task", annotator="annotator", label="label"):
@@ -329,7 +275,7 @@ def from_long(table, *, duplicates="error", task="task", annotator="annotator", 
     >>> table = pd.DataFrame(
     ...     {"task": ["x", "x", "y"], "annotator": ["bob", "ann", "bob"], "label": [0, 1, 1]}
     ... )
-    >>> from_long(table)
+    >>> from_long(table)  # doctest: +NORMALIZE_WHITESPACE
     annotator   ann  bob
     task
     x             1    0
@@ -345,9 +291,7 @@ def from_long(table, *, duplicates="error", task="task", annotator="annotator", 
     for name in (task, annotator):
         absent = table[name].isna().to_numpy()
         if absent.any():
-            raise ValueError(
-                f"table has no {name} in the rows {some(table.index[absent].tolist())}; drop them."
-            )
+            raise ValueError(f"table has no {name} in rows {some(table.index[absent].tolist())}; drop them.")
     tasks = pd.Index(table[task].unique(), name=task)
     people = pd.Index(sorted_labels(table[annotator].unique().tolist(), "table"), name=annotator)
     votes = table[table[label].notna()]

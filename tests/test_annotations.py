@@ -1,0 +1,517 @@
+import copy
+import pickle
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.feature_selection import SelectKBest, f_classif
+from sklearn.model_selection import GridSearchCV, cross_validate, train_test_split
+from sklearn.pipeline import make_pipeline
+
+from sklearn_l2d.annotations import (
+    AnnotatedTarget,
+    anonymize,
+    encode_annotations,
+    encode_counts,
+    from_long,
+    split_target,
+    to_counts,
+    to_long,
+)
+
+NA = pd.NA
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        [[0, -1], [1, 0]],
+        [[0, None], [1, 0]],
+        [[0.0, np.nan], [1.0, 0.0]],
+        [[0, NA], [1, 0]],
+        np.array([[0, -1], [1, 0]], dtype=np.int8),
+        np.array([[0, np.nan], [1, 0]], dtype=np.float32),
+        np.array([[0, pd.NaT], [1, 0]], dtype=object),
+        np.ma.array([[0, 99], [1, 0]], mask=[[0, 1], [0, 0]]),
+        np.ma.array([[0, -1], [1, 0]]),
+        pd.DataFrame({0: [0, 1], 1: [None, 0]}),
+        pd.DataFrame({0: [0, 1], 1: pd.array([None, 0], dtype="Int64")}),
+        pd.DataFrame({0: pd.Categorical([0, 1]), 1: pd.Categorical([None, 0])}),
+        pd.DataFrame({0: pd.array([0, 1], dtype="Float64"), 1: [NA, 0]}),
+    ],
+    ids=lambda a: type(a).__name__,
+)
+def test_every_missing_marker_gives_the_same_codes(annotations):
+    codes, classes, experts = encode_annotations(annotations)
+    assert codes.dtype == np.int8
+    assert_array_equal(codes, [[0, -1], [1, 0]])
+    assert_array_equal(classes, [0, 1])
+    assert classes.dtype.kind == "i"
+    assert experts.dtype == object
+    assert experts.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("dtype", [object, "string", "str", "category"])
+def test_strings_in_frames(dtype):
+    frame = pd.DataFrame({"ann": ["cat", None], "bob": ["dog", "cat"]}).astype(dtype)
+    codes, classes, experts = encode_annotations(frame)
+    assert_array_equal(codes, [[0, 1], [-1, 0]])
+    assert classes.tolist() == ["cat", "dog"]
+    assert experts.tolist() == ["ann", "bob"]
+
+
+def test_columns_without_any_annotation_and_empty_tables():
+    frame = pd.DataFrame({"ann": [NA, pd.NaT], "bob": [pd.NaT, pd.NaT], "cy": [np.nan, np.nan], "di": [2, 1]})
+    assert_array_equal(encode_annotations(frame).codes, [[-1, -1, -1, 1], [-1, -1, -1, 0]])
+    for shape in [(0, 3), (3, 0)]:
+        codes, classes, experts = encode_annotations(np.empty(shape, dtype=int))
+        assert codes.shape == shape
+        assert (len(classes), len(experts)) == (0, shape[1])
+        assert to_counts(np.empty(shape), classes=[0, 1]).shape == (shape[0], 2)
+
+
+def test_minus_one_is_a_vote_when_it_is_a_class():
+    codes, classes, _ = encode_annotations([[-1, 1], [None, -1]], classes=[-1, 1])
+    assert_array_equal(codes, [[0, 1], [-1, 0]])
+    assert_array_equal(classes, [-1, 1])
+
+
+@pytest.mark.parametrize(
+    ("annotations", "missing_label", "expected", "classes"),
+    [
+        ([[0, 9], [-1, 0]], 9, [[1, -1], [0, 1]], [-1, 0]),
+        ([["a", "?"], ["b", "a"]], "?", [[0, -1], [1, 0]], ["a", "b"]),
+        ([[-1.0, np.nan], [1, -1]], np.nan, [[0, -1], [1, 0]], [-1, 1]),
+        (pd.DataFrame({0: [-1, 1], 1: [None, -1]}), NA, [[0, -1], [1, 0]], [-1, 1]),
+        (np.ma.array([[-1, 9], [1, 0]], mask=[[0, 0], [0, 1]]), 9, [[0, -1], [1, -1]], [-1, 1]),
+    ],
+)
+def test_missing_label_replaces_the_rule(annotations, missing_label, expected, classes):
+    encoded = encode_annotations(annotations, missing_label=missing_label)
+    assert_array_equal(encoded.codes, expected)
+    assert encoded.classes.tolist() == classes
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        [[0, np.nan]],
+        [[0, None]],
+        np.array([[0, np.nan]]),
+        pd.DataFrame({0: [0], 1: pd.array([NA], dtype="Int64")}),
+    ],
+)
+def test_other_markers_are_rejected_next_to_a_missing_label(annotations):
+    with pytest.raises(ValueError, match="missing_label=-1"):
+        encode_annotations(annotations, missing_label=-1)
+
+
+@pytest.mark.parametrize(("n_classes", "dtype"), [(128, np.int8), (129, np.int16), (40_000, np.int32)])
+def test_smallest_code_type(n_classes, dtype):
+    labels = np.arange(n_classes)[::-1, None]
+    codes, classes, _ = encode_annotations(labels)
+    assert codes.dtype == dtype
+    assert_array_equal(classes[codes], labels)
+    assert encode_annotations([[0]], classes=np.arange(n_classes)).codes.dtype == dtype
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([[10**12, 5], [-(10**12), 5]]),
+        np.array([[0.5, 1.0], [np.nan, 1e300]]),
+        np.array([[True, False], [False, False]]),
+        np.array([["b", "a"], ["a", "a"]]),
+    ],
+    ids=lambda a: a.dtype.name,
+)
+def test_labels_far_apart_or_of_other_kinds(values):
+    codes, classes, _ = encode_annotations(values)
+    present = values == values
+    assert_array_equal(classes, np.unique(values[present]))
+    assert classes.dtype.kind == values.dtype.kind
+    assert_array_equal(classes[codes[present]], values[present])
+    assert (codes[~present] == -1).all()
+
+
+def test_tables_longer_than_one_block(monkeypatch):
+    monkeypatch.setattr("sklearn_l2d._encoding.BLOCK", 7)
+    rng = np.random.default_rng(0)
+    labels = rng.integers(-1, 4, size=(50, 3))
+    expected = np.array([[(row == label).sum() for label in range(4)] for row in labels])
+    assert_array_equal(to_counts(labels), expected)
+    assert_array_equal(to_counts(np.ma.masked_equal(labels, -1)), expected)
+    assert_array_equal(to_counts(np.where(labels < 0, None, labels.astype(object))), expected)
+
+
+def test_input_is_not_changed():
+    values = np.array([[3.0, np.nan], [-1.0, 2.0]])
+    before = values.copy()
+    encode_annotations(values)
+    to_counts(values)
+    assert_array_equal(values, before)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "kwargs", "match"),
+    [
+        ([0, 1], {}, r"2-D.*shape \(2,\).*\(n_samples, 1\)"),
+        (np.zeros((2, 2, 2), dtype=int), {}, "2-D"),
+        ([[0, 1], [0]], {}, r"one entry per expert in every row.*shape \(2,\)"),
+        (csr_array([[0, 1]]), {}, "sparse"),
+        ([[0, "a"]], {}, r"mixes labels of types \['int', 'str'\]"),
+        ([[0, {}]], {}, "scalars"),
+        (np.array([[1j]]), {}, "complex"),
+        ([[0]], {"classes": [1, 0]}, "sorted and unique"),
+        ([[0]], {"classes": [0, 0]}, "sorted and unique"),
+        ([[0]], {"classes": [[0, 1]]}, "1-D"),
+        ([[0]], {"classes": [0, 1], "missing_label": 1}, "one of the classes"),
+        ([[0, 1], [0, 7]], {"classes": [0, 1]}, r"expert \[1\] hold labels \[7\].*add them"),
+        (np.ma.array([[5, 1], [0, 7]], mask=[[1, 0], [0, 0]]), {"classes": [0, 1]}, r"expert \[1\].*\[7\]"),
+        (pd.DataFrame({"ann": ["a"], "bob": ["x"]}), {"classes": ["a", "b"]}, r"expert \['bob'\].*\['x'\]"),
+        (pd.DataFrame([[0, 1]], columns=["ann", "ann"]), {}, r"several experts \['ann'\]"),
+    ],
+)
+def test_bad_annotations(annotations, kwargs, match):
+    with pytest.raises(ValueError, match=match):
+        encode_annotations(annotations, **kwargs)
+
+
+def test_pandas_is_not_imported_for_arrays():
+    code = (
+        "import sys; sys.modules['pandas'] = None\n"
+        "from sklearn_l2d.annotations import to_counts, encode_counts, AnnotatedTarget\n"
+        "assert to_counts([[0, None], ['1', 1]][:1]).tolist() == [[1]]\n"
+        "encode_counts([0, 1]); AnnotatedTarget([0], [[1]])[:1]\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_counts_need_little_memory():
+    codes = np.random.default_rng(0).integers(-1, 10, size=(200_000, 100), dtype=np.int8)
+    tracemalloc.start()
+    counts = to_counts(codes)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert counts.sum() == (codes >= 0).sum()
+    # A one-hot table would take 10 times the input, even in single bytes.
+    assert peak < 3 * (codes.nbytes + counts.nbytes)
+
+
+def test_anonymize_keeps_index_and_names_classes():
+    frame = pd.DataFrame({"ann": ["a", None], "bob": ["b", "b"]}, index=["x", "y"])
+    expected = pd.DataFrame({"a": [1, 0], "b": [1, 1]}, index=["x", "y"])
+    pd.testing.assert_frame_equal(anonymize(frame), expected)
+    assert_array_equal(anonymize(frame.to_numpy(), classes=["a", "b", "c"]), [[1, 1, 0], [0, 1, 0]])
+
+
+def test_encode_counts_of_counts():
+    counts, classes = encode_counts([[2, 0.5], [0, 0]])
+    assert counts.dtype == np.float64
+    assert_array_equal(counts, [[2, 0.5], [0, 0]])
+    assert_array_equal(classes, [0, 1])
+    counts, classes = encode_counts([[1, 2]], classes=["a", "b"])
+    assert classes.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("classes", [None, ["a", "b", "c"]])
+def test_encode_counts_aligns_the_columns_of_a_frame(classes):
+    frame = pd.DataFrame({"c": [1, 0], "a": [2, 0], "b": pd.array([3, 4], dtype="Int64")})
+    counts, found = encode_counts(frame, classes=classes)
+    assert_array_equal(counts, [[2, 3, 1], [0, 4, 0]])
+    assert found.tolist() == ["a", "b", "c"]
+
+
+def test_encode_counts_of_labels():
+    counts, classes = encode_counts(["b", "a", "b"])
+    assert_array_equal(counts, [[0, 1], [1, 0], [0, 1]])
+    assert classes.tolist() == ["a", "b"]
+    counts, classes = encode_counts(pd.Series([-1, 1]), classes=[-1, 0, 1])
+    assert_array_equal(counts, [[1, 0, 0], [0, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("y", "classes", "match"),
+    [
+        (None, None, "requires y to be passed, but the target y is None"),
+        ([[1, -1]], None, "y has negative counts, first in row 0"),
+        ([[1, np.nan]], None, "y contains NaN"),
+        ([[1, np.inf]], None, "y contains infinity"),
+        (pd.DataFrame({0: [1], 1: pd.array([NA], dtype="Int64")}), None, "y contains NaN"),
+        ([[1], [2]], None, r"y has shape \(2, 1\).*1-D"),
+        ([[0, 0], [0, 0]], None, "y holds no votes"),
+        (np.array([[1j, 0]]), None, "y does.*Complex data not supported"),
+        (np.array([1j, 0]), None, "Complex data not supported: y"),
+        (csr_array([[0, 1]]), None, "y is sparse"),
+        ([["a", "b"]], None, "y does not hold vote counts"),
+        (np.zeros((2, 2, 2)), None, "y has shape"),
+        (3, None, "y has shape"),
+        (np.zeros((0, 3)), None, r"y with 0 sample\(s\).*minimum of 1"),
+        ([], None, r"y with 0 sample\(s\).*minimum of 1"),
+        ([[1, 2]], [0, 1, 2], "y has 2 columns of counts for the 3 classes"),
+        (pd.DataFrame({"a": [1], "x": [1]}), ["a", "b"], r"unknown are \['x'\], lacking are \['b'\]"),
+        (pd.DataFrame([[1, 1]], columns=["a", "a"]), None, "twice"),
+        ([0, 5], [0, 1], r"y holds labels \[5\]"),
+        ([1], None, "y holds 1 class only.*n_samples=1"),
+        ([0.5, 0.25], None, "Unknown label type: continuous"),
+        ([0.0, np.nan], None, "y contains NaN"),
+        ([0, 1], [1, 0], "sorted and unique"),
+    ],
+)
+def test_bad_counts(y, classes, match):
+    with pytest.raises(ValueError, match=match):
+        encode_counts(y, classes=classes)
+
+
+LONG = pd.DataFrame(
+    {
+        "task": ["y", "x", "y", "z", "x"],
+        "annotator": ["bob", "bob", "ann", "cy", "bob"],
+        "label": ["b", "a", None, None, "c"],
+    },
+    index=[10, 11, 12, 13, 14],
+)
+
+
+def test_from_long_orders_rows_and_columns():
+    wide = from_long(LONG.iloc[:4])
+    assert wide.index.tolist() == ["y", "x", "z"]
+    assert wide.columns.tolist() == ["ann", "bob", "cy"]
+    assert wide["bob"].tolist()[:2] == ["b", "a"]
+    assert wide.notna().to_numpy().sum() == 2
+    renamed = LONG.iloc[:4].set_axis(["item", "who", "says"], axis=1)
+    other = from_long(renamed, task="item", annotator="who", label="says")
+    assert_array_equal(encode_annotations(other).codes, encode_annotations(wide).codes)
+
+
+@pytest.mark.parametrize(
+    ("labels", "dtype"), [([1, 2], "Int64"), ([True, False], "boolean"), ([0.5, 1.5], "Float64")]
+)
+def test_from_long_keeps_the_kind_of_label(labels, dtype):
+    wide = from_long(pd.DataFrame({"task": [0, 1], "annotator": [0, 1], "label": labels}))
+    assert (wide.dtypes == dtype).all()
+    assert [wide.loc[0, 0], wide.loc[1, 1]] == labels
+
+
+def test_from_long_duplicates():
+    with pytest.raises(ValueError, match=r"rows \[11, 14\].*duplicates='last'"):
+        from_long(LONG)
+    assert from_long(LONG, duplicates="last").loc["x", "bob"] == "c"
+    counts = from_long(LONG, duplicates="count")
+    expected = pd.DataFrame([[0, 1, 0], [1, 0, 1], [0, 0, 0]], index=["y", "x", "z"], columns=["a", "b", "c"])
+    pd.testing.assert_frame_equal(counts, expected, check_names=False)
+
+
+def test_from_long_of_nothing():
+    wide = from_long(LONG.iloc[:0])
+    assert wide.shape == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("table", "kwargs", "match"),
+    [
+        (LONG, {"duplicates": "first"}, "duplicates='first'"),
+        (LONG, {"task": "item"}, r"lacks the columns \['item'\]"),
+        (LONG.assign(task=["x", None, "y", "z", "x"]), {}, r"no task in rows \[11\]"),
+        (LONG.assign(annotator=["x", "y", None, "z", "x"]), {}, r"no annotator in rows \[12\]"),
+        (LONG.assign(annotator=["x", "y", 3, "z", "x"]), {}, "mixes labels"),
+    ],
+)
+def test_bad_long_tables(table, kwargs, match):
+    with pytest.raises(ValueError, match=match):
+        from_long(table, **kwargs)
+
+
+def test_to_long():
+    table = to_long([[1, -1], [0, 1]], tasks=["x", "y"], annotators=["ann", "bob"])
+    expected = pd.DataFrame({"task": ["x", "y", "y"], "annotator": ["ann", "ann", "bob"], "label": [1, 0, 1]})
+    pd.testing.assert_frame_equal(table, expected, check_dtype=False)
+    frame = pd.DataFrame([[1, None], [0, 1]], index=["x", "y"], columns=["ann", "bob"])
+    pd.testing.assert_frame_equal(to_long(frame), table)
+    assert to_long([[-1, 9]], missing_label=9)["label"].tolist() == [-1]
+    with pytest.raises(ValueError, match="tasks has 1 names"):
+        to_long([[0], [1]], tasks=["x"])
+    with pytest.raises(ValueError, match="annotators has 2 names"):
+        to_long([[0], [1]], annotators=["x", "y"])
+
+
+def make_target(container):
+    y = np.array([2, 0, 1, 2, 0, 1])
+    annotations = np.column_stack([y, np.arange(6)])
+    if container is pd.DataFrame:  # an index that would mislead a selection by label
+        return AnnotatedTarget(y, pd.DataFrame(annotations, index=np.arange(6)[::-1]))
+    return AnnotatedTarget(y, container(annotations))
+
+
+def row_ids(target):
+    return np.asarray(target.annotations)[:, 1].tolist()
+
+
+CONTAINERS = pytest.mark.parametrize("container", [np.array, np.ma.array, pd.DataFrame, np.ndarray.tolist])
+
+
+@CONTAINERS
+@pytest.mark.parametrize(
+    ("select", "rows"),
+    [
+        (lambda y: y[1:4], [1, 2, 3]),
+        (lambda y: y[::-2], [5, 3, 1]),
+        (lambda y: y[[4, 0, 0]], [4, 0, 0]),
+        (lambda y: y[np.array([-1, 2])], [5, 2]),
+        (lambda y: y[y == 2], [0, 3]),
+        (lambda y: y[np.array([3, 1]), ...], [3, 1]),
+        (lambda y: y[...], [0, 1, 2, 3, 4, 5]),
+        (lambda y: y.take([2, 5]), [2, 5]),
+        (lambda y: y.take([7], mode="wrap"), [1]),
+        (lambda y: np.take(y, [5, 0]), [5, 0]),
+        (lambda y: y[2:][[0, 3]], [2, 5]),
+        (lambda y: pickle.loads(pickle.dumps(y)), [0, 1, 2, 3, 4, 5]),
+        (copy.deepcopy, [0, 1, 2, 3, 4, 5]),
+    ],
+)
+def test_selection_carries_annotations(container, select, rows):
+    y = make_target(container)
+    part = select(y)
+    assert type(part) is AnnotatedTarget
+    assert row_ids(part) == rows
+    assert_array_equal(np.asarray(part.annotations)[:, 0], np.asarray(part))
+    assert row_ids(y) == [0, 1, 2, 3, 4, 5]
+    if container is not np.ndarray.tolist:
+        assert isinstance(part.annotations, type(y.annotations))
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda y: y + 1,
+        lambda y: y == 1,
+        np.sort,
+        lambda y: np.partition(y, 2),
+        lambda y: np.concatenate([y, y]),
+        np.unique,
+        np.argsort,
+        np.asarray,
+    ],
+)
+def test_other_operations_give_plain_arrays(operation):
+    y = make_target(np.array)
+    result = operation(y)
+    assert type(result) is np.ndarray
+    assert_array_equal(result, operation(np.array([2, 0, 1, 2, 0, 1])))
+    assert row_ids(y) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    "operation", [np.ndarray.copy, lambda y: y.astype(float), lambda y: y[:, None], np.ndarray.ravel]
+)
+def test_other_methods_drop_annotations(operation):
+    assert operation(make_target(np.array)).annotations is None
+
+
+def test_sorting_in_place_drops_annotations():
+    y = make_target(np.array)
+    assert type(y.sort()) is np.ndarray
+    assert np.asarray(y).tolist() == [0, 0, 1, 1, 2, 2]
+    assert y.annotations is None
+    z = make_target(np.array)
+    z.partition(0)
+    assert z[0] == 0
+    assert z.annotations is None
+
+
+def test_scalars_and_reductions():
+    y = make_target(np.array)
+    assert list(y) == [2, 0, 1, 2, 0, 1]
+    assert isinstance(y[0], np.integer)
+    assert isinstance(y.sum(), np.integer)
+    assert y.mean() == 1
+
+
+@pytest.mark.parametrize(
+    ("y", "annotations", "match"),
+    [
+        ([0, 1], [[0]], "annotations has 1 rows but y has 2"),
+        ([[0], [1]], [[0], [1]], "y must be 1-D"),
+        ([0, 1], [0, 1], "2-D"),
+        ([0, 1], None, "annotations is None"),
+    ],
+)
+def test_bad_targets(y, annotations, match):
+    with pytest.raises(ValueError, match=match):
+        AnnotatedTarget(y, annotations)
+
+
+def test_split_target():
+    y = make_target(np.array)
+    plain, annotations = split_target(y)
+    assert type(plain) is np.ndarray
+    assert annotations is y.annotations
+    labels = [0, 1]
+    assert split_target(labels, "A") == (labels, "A")
+    assert split_target(labels) == (labels, None)
+    with pytest.raises(ValueError, match="one of the two"):
+        split_target(y, annotations)
+    with pytest.raises(ValueError, match="lost its annotations"):
+        split_target(y.copy())
+    assert split_target(y.copy(), annotations)[1] is annotations
+
+
+class Recorder(ClassifierMixin, BaseEstimator):
+    """Checks in fit and score that the annotations belong to the rows."""
+
+    def __init__(self, c=0):
+        self.c = c
+
+    def check(self, y, annotations):
+        y, annotations = split_target(y, annotations)
+        assert type(y) is np.ndarray
+        assert_array_equal(np.asarray(annotations)[:, 0], y)
+        return y, np.asarray(annotations)[:, 1]
+
+    def fit(self, X, y, annotations=None):
+        y, rows = self.check(y, annotations)
+        self.classes_, self.seen_ = np.unique(y), rows
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+    def score(self, X, y, annotations=None, sample_weight=None):
+        _, rows = self.check(y, annotations)
+        return float(not set(rows) & set(self.seen_))
+
+
+@pytest.fixture
+def crowd():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 10)
+    X = rng.normal(size=(30, 4)) + y[:, None]
+    return X, AnnotatedTarget(y, pd.DataFrame(np.column_stack([y, np.arange(30)])))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_target_through_grid_search(crowd, n_jobs):
+    X, y = crowd
+    pipeline = make_pipeline(SelectKBest(f_classif, k=2), Recorder())
+    search = GridSearchCV(pipeline, {"recorder__c": [0, 1]}, cv=3, n_jobs=n_jobs, error_score="raise")
+    search.fit(X, y)
+    assert_array_equal(search.cv_results_["mean_test_score"], [1, 1])
+    assert_array_equal(search.best_estimator_[-1].seen_, np.arange(30))
+
+
+def test_target_through_cross_validate_and_split(crowd):
+    X, y = crowd
+    result = cross_validate(Recorder(), X, y, cv=5, error_score="raise", return_estimator=True)
+    assert_array_equal(result["test_score"], np.ones(5))
+    assert {len(estimator.seen_) for estimator in result["estimator"]} == {24}
+    scores = cross_validate(Recorder(), X, y, cv=3, scoring="accuracy", error_score="raise")["test_score"]
+    assert scores.mean() == pytest.approx(1 / 3)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
+    assert_array_equal(X[row_ids(y_test)], X_test)
+    assert Recorder().fit(X_train, y_train).score(X_test, y_test) == 1
