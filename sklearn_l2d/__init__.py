@@ -1,6 +1,6 @@
 """Learning to defer on anonymously annotated data, the scikit-learn way."""
 
-from . import annotations, cluster, datasets, inspection, metrics
+from . import annotations, datasets
 from ._version import __version__
 from .annotations import AnnotatedTarget, anonymize, encode_annotations, from_long, to_counts, to_long
 
@@ -9,12 +9,9 @@ __all__ = [
     "__version__",
     "annotations",
     "anonymize",
-    "cluster",
     "datasets",
     "encode_annotations",
     "from_long",
-    "inspection",
-    "metrics",
     "to_counts",
     "to_long",
 ]
