@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 from sklearn.utils import Bunch
 
+from .._encoding import tally
 from ._crowd_readers import Folder
 from ._crowd_table import CROWDS
 
 _WIDE_LIMIT = 50_000_000  # cells of the wide annotation table, at one or two bytes each
-_CODES = ("ann_item", "ann_annotator", "ann_label")
+_ENTRY = ("ann_item", "ann_annotator", "ann_label")
 
 
 def list_crowds():
@@ -128,37 +129,44 @@ def _data_home(data_home):
 def _check(arrays, spec, where):
     """Reject arrays whose lengths or codes contradict each other or the published sizes."""
     identified = spec.n_annotators is not None
-    for key in ("y", *(_CODES if identified else ("counts",))):
+    for key in ("y", *(_ENTRY if identified else ("counts",))):
         if key not in arrays:
             raise ValueError(f"{where}: lacks the array {key!r}; it is not the expected file.")
     n_entries = len(arrays["ann_label"]) if identified else None
     for key, array in arrays.items():
         if key.startswith("ann_"):
-            expected = n_entries
+            expected, unit = n_entries, "entry of ann_label"
         elif key.startswith("annotator_"):
-            expected = spec.n_annotators
+            expected, unit = spec.n_annotators, "annotator"
         elif key == "classes":
-            expected = spec.n_classes
+            expected, unit = spec.n_classes, "class"
         elif key.endswith("_names") or key.startswith(spec.loose):
             continue
         else:
-            expected = spec.n_items
+            expected, unit = spec.n_items, "item"
         if len(array) != expected:
             raise ValueError(
-                f"{where}: array {key!r} has {len(array)} rows instead of {expected}; fetch it again."
+                f"{where}: array {key!r} has {len(array)} rows, not {expected} (one per {unit}); "
+                "fetch it again."
             )
+    if not identified and arrays["counts"].shape[1:] != (spec.n_classes,):
+        raise ValueError(f"{where}: array 'counts' needs {spec.n_classes} columns; fetch it again.")
     n_labels = (arrays["ann_label"] >= 0).sum() if identified else arrays["counts"].sum()
     if n_labels != spec.n_labels:
         raise ValueError(f"{where}: holds {n_labels} labels instead of {spec.n_labels}; fetch it again.")
-    limits = {"y": (-1, spec.n_classes), "ann_label": (-1, spec.n_classes)}
-    limits |= {"ann_item": (0, spec.n_items), "ann_annotator": (0, spec.n_annotators)}
+    limits = {
+        "y": (-1, spec.n_classes),
+        "ann_label": (-1, spec.n_classes),
+        "ann_item": (0, spec.n_items),
+        "ann_annotator": (0, spec.n_annotators),
+    }
     for key, (low, high) in limits.items():
         if key in arrays and not ((arrays[key] >= low) & (arrays[key] < high)).all():
             raise ValueError(f"{where}: array {key!r} holds codes outside [{low}, {high}); fetch it again.")
 
 
 def _anonymous(arrays, spec):
-    nobody = dict.fromkeys(("annotations", *_CODES))
+    nobody = dict.fromkeys(("annotations", *_ENTRY))
     return {"counts": arrays.pop("counts").astype(np.int32)} | nobody
 
 
@@ -166,12 +174,12 @@ def _identified(arrays, spec):
     """The labels as entries, as counts and as a wide table; entries without an answer are dropped."""
     answered = arrays["ann_label"] >= 0
     entries = {key: arrays.pop(key)[answered] for key in list(arrays) if key.startswith("ann_")}
-    item, annotator, label = (entries[key].astype(np.intp) for key in _CODES)
-    entries |= dict(zip(_CODES, (item, annotator, label), strict=True))
+    item, annotator, label = (entries[key].astype(np.intp) for key in _ENTRY)
+    entries |= dict(zip(_ENTRY, (item, annotator, label), strict=True))
 
-    cells = np.bincount(item * spec.n_classes + label, minlength=spec.n_items * spec.n_classes)
+    counts = tally(item, label, (spec.n_items, spec.n_classes))
     wide = None
     if spec.n_items * spec.n_annotators <= _WIDE_LIMIT:
         wide = np.full((spec.n_items, spec.n_annotators), -1, dtype=np.min_scalar_type(-spec.n_classes))
         wide[item, annotator] = label
-    return {"counts": cells.reshape(-1, spec.n_classes).astype(np.int32), "annotations": wide} | entries
+    return {"counts": counts.astype(np.int32), "annotations": wide} | entries

@@ -50,13 +50,15 @@ class Folder:
 
     def annotators(self, name):
         """Columns of a table with one row per annotator, prefixed with annotator_."""
-        with self._existing(name).open(newline="", encoding="utf-8") as lines:
-            rows = list(csv.DictReader(lines))
-        rows.sort(key=lambda row: int(row["annotator"]))
+        path = self._existing(name)
+        with path.open(newline="", encoding="utf-8") as lines:
+            header, *rows = list(csv.reader(lines)) or [[]]
+        in_order = [row[:1] for row in rows] == [[str(i)] for i in range(len(rows))]
+        if header[:1] != ["annotator"] or not in_order or any(len(row) != len(header) for row in rows):
+            raise ValueError(f"{path} is damaged or incomplete (rows or columns); fetch it again.")
+        columns = zip(header, zip(*rows, strict=True), strict=False)  # no rows: their number is checked later
         return {
-            f"annotator_{key}": _numbers_if_possible([row[key] for row in rows])
-            for key in (rows[0] if rows else ())
-            if key != "annotator"
+            f"annotator_{key}": _numbers_if_possible(column) for key, column in columns if key != "annotator"
         }
 
 

@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.utils import Bunch
 
+from ..annotations import to_counts
 from ._experts import make_expert_pairs
 from ._simulate import as_generator, sample_identified
 
@@ -92,7 +93,7 @@ def load_digits_crowd(
     kept = (identified != -1).any(axis=1)
     return Bunch(
         X_anonymous=X[anonymous],
-        counts=(roster.annotations[anonymous][:, :, None] == np.arange(10)).sum(axis=1),
+        counts=to_counts(roster.annotations[anonymous], classes=roster.classes),
         y_anonymous=y[anonymous],
         X_identified=X[pool[kept]],
         annotations=identified[kept],

@@ -35,8 +35,14 @@ def make_expert_pairs(
     share_confusion : bool, default=False
         Whether both members of a pair confuse the same classes on the same items. False is the paper's
         setting, where they share the rate only.
-    sd, normalize, classes, random_state
-        As in :func:`simulate_annotations`; `normalize` defaults to "standard" here.
+    sd : float, default=0.1
+        Standard deviation over items of the chance of a mistake.
+    normalize : {None, "l2", "standard"}, default="standard"
+        Scaling of X before it meets the confusion, as in :func:`simulate_annotations`.
+    classes : array-like of shape (n_classes,), default=None
+        All classes, when `y` may lack some.
+    random_state : None, int, numpy Generator or RandomState, default=None
+        Seed; numpy's global generator is never used.
 
     Returns
     -------
@@ -107,8 +113,14 @@ def make_expert_groups(
         Nominal chance of a mistake in the first and in the last group.
     share_confusion : bool, default=False
         Whether the members of a group confuse the same classes on the same items.
-    sd, normalize, classes, random_state
-        As in :func:`simulate_annotations`; `normalize` defaults to "standard" here.
+    sd : float, default=0.1
+        Standard deviation over items of the chance of a mistake.
+    normalize : {None, "l2", "standard"}, default="standard"
+        Scaling of X before it meets the confusion, as in :func:`simulate_annotations`.
+    classes : array-like of shape (n_classes,), default=None
+        All classes, when `y` may lack some.
+    random_state : None, int, numpy Generator or RandomState, default=None
+        Seed; numpy's global generator is never used.
 
     Returns
     -------

@@ -261,7 +261,8 @@ def _is_missing(annotations, missing_label):
         return values != values if missing_label != missing_label else values == missing_label
 
     try:
-        held = equals_marker(np.full_like(annotations, missing_label, shape=1))[0]
+        with np.errstate(invalid="ignore"):  # NaN cast to an integer
+            held = equals_marker(np.full_like(annotations, missing_label, shape=1))[0]
     except (TypeError, ValueError, OverflowError):
         held = False
     if not held:

@@ -42,8 +42,14 @@ def make_specialists(
         Number of groups, from 2 to the number of classes and of experts.
     p_in, p_out : float, default=0.9 and 0.5
         Chance of being right on own classes, and about that elsewhere.
-    noise, normalize, classes, random_state
-        As in :func:`simulate_annotations`, with sd = 0 so that the probabilities hold exactly.
+    noise : {"uniform", "class", "instance"}, default="uniform"
+        Where mistakes go, as in :func:`simulate_annotations` with sd = 0: the probabilities hold exactly.
+    normalize : {None, "l2", "standard"}, default="standard"
+        Scaling of X for ``noise="instance"``.
+    classes : array-like of shape (n_classes,), default=None
+        All classes, when `y` may lack some.
+    random_state : None, int, numpy Generator or RandomState, default=None
+        Seed; numpy's global generator is never used.
 
     Returns
     -------
@@ -224,14 +230,18 @@ def make_class_experts(y, specialties, *, p_in=1.0, p_out=None, classes=None, ra
     True
     """
     y, classes, _ = encode_labels(y, classes)
+    if not len(specialties):
+        raise ValueError("specialties is empty; give the classes of one expert at least.")
     own = np.array([np.isin(classes, list(mine)) for mine in specialties])
     for m, mine in enumerate(specialties):
-        strangers = np.setdiff1d(list(mine), classes)
-        if len(strangers):
-            raise ValueError(f"specialties of expert {m} hold {strangers.tolist()}, not among the classes.")
-    inside, outside = (
-        np.broadcast_to(p, len(own))[:, None] for p in (p_in, 1 / len(classes) if p_out is None else p_out)
-    )
+        strangers = [label for label in mine if label not in classes]
+        if strangers:
+            raise ValueError(f"specialties of expert {m} hold {strangers}, not among the classes.")
+    chances = {"p_in": p_in, "p_out": 1 / len(classes) if p_out is None else p_out}
+    for name, chance in chances.items():
+        if np.shape(chance) not in ((), (len(own),)):
+            raise ValueError(f"{name} has shape {np.shape(chance)}; give one number, or one for each expert.")
+    inside, outside = (np.broadcast_to(chance, len(own))[:, None] for chance in chances.values())
     p_correct = np.where(own, inside, outside)
     if not ((p_correct >= 0) & (p_correct <= 1)).all():
         raise ValueError("p_in and p_out must lie in [0, 1].")
