@@ -1,0 +1,137 @@
+"""Held-out likelihood of vote counts, ln Pr(t | x, alpha) (L2D-Clusters Eq. 45), exact or by fixed draws.
+
+The multinomial coefficient is left out: it does not depend on the model.
+"""
+
+from functools import lru_cache
+from itertools import combinations_with_replacement
+from math import comb
+
+import numpy as np
+from scipy.special import betaincinv, gammaln, logsumexp
+from scipy.stats import qmc
+
+MAX_EXACT_TERMS = 20_000
+N_DRAWS = 1024
+_BLOCK = 4_000_000  # floats in one block of items, about 32 MB
+
+
+def n_exact_terms(n_votes, n_components):
+    """Number of terms that the exact likelihood of an item with `n_votes` votes expands into."""
+    return comb(n_votes + n_components - 1, n_components - 1)
+
+
+def log_marginal_exact(log_f, votes, alpha):
+    """Exact ln Pr(t | x, alpha) of items with integer vote counts.
+
+    The product over votes of ``sum_k u_k f_k`` is expanded into a polynomial in u, vote by vote, whose monomials
+    have the moments of the Dirichlet distribution as expectations.
+
+    Parameters
+    ----------
+    log_f : ndarray of shape (n, D, K)
+        Log-probability that each behaviour gives to the d-th distinct class of an item.
+    votes : ndarray of shape (n, D)
+        Integer-valued votes for that class; 0 is padding.
+    alpha : ndarray of shape (K,)
+        Dirichlet concentration.
+
+    Returns
+    -------
+    log_marginal : ndarray of shape (n,)
+        In nats; 0 for an item without votes.
+    """
+    n_items, _, n_components = log_f.shape
+    votes = votes.astype(np.intp)
+    totals = votes.sum(1)
+    out = np.zeros(n_items)
+    for total in np.unique(totals[totals > 0]):
+        moments = _log_moments(int(total), tuple(alpha))
+        items = np.flatnonzero(totals == total)
+        for part in np.array_split(items, 1 + len(items) * len(moments) // _BLOCK):
+            # one column per single vote, in any order
+            column = np.repeat(np.tile(np.arange(votes.shape[1]), len(part)), votes[part].ravel())
+            column = column.reshape(len(part), total)
+            factors = np.take_along_axis(log_f[part], column[:, :, None], axis=1)
+            scale = factors.max(2, keepdims=True)
+            coefficients = _expand(np.exp(factors - scale))
+            with np.errstate(divide="ignore"):
+                log_coefficients = np.log(coefficients)
+            out[part] = logsumexp(log_coefficients + moments, axis=1) + scale.sum((1, 2))
+    return out
+
+
+def _expand(factors):
+    """Coefficients (n, terms) of ``prod_l sum_k u_k factors[:, l, k]``, in the order of `_monomials`."""
+    n_items, n_votes, n_components = factors.shape
+    coefficients = np.ones((n_items, 1))
+    for degree in range(n_votes):
+        grown = np.zeros((n_items, n_exact_terms(degree + 1, n_components)))
+        for k, target in enumerate(_times_component(degree, n_components)):
+            grown[:, target] += coefficients * factors[:, degree, k, None]
+        coefficients = grown
+    return coefficients
+
+
+@lru_cache(maxsize=64)
+def _monomials(degree, n_components):
+    """Exponents (terms, K) of all monomials of a total degree."""
+    exponents = np.zeros((n_exact_terms(degree, n_components), n_components), dtype=np.int32)
+    for row, chosen in enumerate(combinations_with_replacement(range(n_components), degree)):
+        np.add.at(exponents[row], list(chosen), 1)
+    return exponents
+
+
+@lru_cache(maxsize=64)
+def _times_component(degree, n_components):
+    """Where each monomial goes when it is multiplied by u_k: K index arrays into the next degree."""
+    place = {tuple(e): i for i, e in enumerate(_monomials(degree + 1, n_components).tolist())}
+    unit = np.eye(n_components, dtype=np.int32)
+    return [
+        np.array([place[tuple(e)] for e in (_monomials(degree, n_components) + unit[k]).tolist()])
+        for k in range(n_components)
+    ]
+
+
+@lru_cache(maxsize=64)
+def _log_moments(degree, alpha):
+    """ln E[prod_k u_k^n_k] under Dir(alpha) of all monomials of a total degree."""
+    alpha = np.array(alpha)
+    exponents = _monomials(degree, len(alpha))
+    total = alpha.sum()
+    return gammaln(total) - gammaln(total + degree) + (gammaln(alpha + exponents) - gammaln(alpha)).sum(1)
+
+
+def log_marginal_draws(log_f, votes, alpha):
+    """ln Pr(t | x, alpha) by the same 1,024 Sobol draws of Dir(alpha) for every item.
+
+    Right for real-valued votes, and independent of how items are batched. Parameters and return value are those
+    of `log_marginal_exact`.
+    """
+    draws = dirichlet_draws(tuple(alpha))
+    out = np.empty(len(log_f))
+    n_parts = 1 + log_f.shape[0] * log_f.shape[1] * len(draws) // _BLOCK
+    for part in np.array_split(np.arange(len(log_f)), n_parts):
+        scale = log_f[part].max(2, keepdims=True)
+        mix = np.exp(log_f[part] - scale) @ draws.T
+        per_draw = (votes[part][:, None] @ np.log(mix))[:, 0]
+        out[part] = logsumexp(per_draw, axis=1) - np.log(len(draws)) + (votes[part] * scale[:, :, 0]).sum(1)
+    return out
+
+
+@lru_cache(maxsize=16)
+def dirichlet_draws(alpha, n_draws=N_DRAWS):
+    """Scrambled Sobol draws of Dir(alpha), of shape (n_draws, K), the same ones in every call.
+
+    The draws are built by stick-breaking, which needs K - 1 dimensions.
+    """
+    if len(alpha) == 1:
+        return np.ones((1, 1))
+    uniform = qmc.Sobol(len(alpha) - 1, rng=np.random.default_rng(0)).random(n_draws)
+    rest = np.append(np.cumsum(alpha[::-1])[::-1][1:], 0.0)
+    draws, stick = np.empty((n_draws, len(alpha))), np.ones(n_draws)
+    for k in range(len(alpha) - 1):
+        draws[:, k] = stick * betaincinv(alpha[k], rest[k], uniform[:, k])
+        stick = stick - draws[:, k]
+    draws[:, -1] = stick
+    return np.clip(draws, 1e-300, None)

@@ -1,0 +1,65 @@
+"""Mini-batches of row-aligned arrays, sliced a batch at a time instead of a row at a time."""
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset
+
+_RESIDENT_SHARE = 0.25  # of the free memory of a CUDA device that the rows of a data set may take
+
+
+class Rows(Dataset):
+    """Arrays with one entry per row; indexing by an array of rows returns a whole batch.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, ...)
+        Inputs; a memory map is read a batch at a time.
+    *targets : ndarrays of shape (n, ...)
+        What the loss needs of each row.
+    dtype : torch.dtype
+        Floating type in which the batches of `X` are handed out.
+    device : str, default="cpu"
+        On a CUDA device, rows that take no more than a quarter of its free memory are copied there once.
+    """
+
+    def __init__(self, X, *targets, dtype, device="cpu"):
+        self.arrays = (X, *targets)
+        self.dtype = dtype
+        if str(device).startswith("cuda"):
+            size = sum(a.nbytes for a in self.arrays)
+            if size < _RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0]:
+                self.arrays = tuple(torch.from_numpy(np.array(a)).to(device) for a in self.arrays)
+
+    def __len__(self):
+        return len(self.arrays[0])
+
+    def __getitem__(self, rows):
+        X, *targets = (self._take(a, rows) for a in self.arrays)
+        return X.to(self.dtype), tuple(targets)
+
+    @staticmethod
+    def _take(array, rows):
+        if isinstance(array, torch.Tensor):
+            return array[rows.to(array.device)]
+        return torch.from_numpy(np.asarray(array[rows.numpy()]))
+
+
+class RowBatches:
+    """Iterator over the batches of a `Rows` data set, in the place of a torch DataLoader.
+
+    A DataLoader fetches and collates single rows, which costs more than a step of a small net.
+    """
+
+    def __init__(self, rows, batch_size, shuffle=False):
+        self.rows = rows
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+
+    def __iter__(self):
+        n = len(self.rows)
+        order = torch.randperm(n) if self.shuffle else torch.arange(n)
+        for batch in order.split(self.batch_size):
+            yield self.rows[batch]
+
+    def __len__(self):
+        return -(-len(self.rows) // self.batch_size)

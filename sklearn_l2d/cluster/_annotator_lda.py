@@ -1,0 +1,673 @@
+"""Latent behaviours of annotators, learnt from anonymous vote counts."""
+
+import copy
+import numbers
+import warnings
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._numerics._dirichlet_categorical import responsibilities
+from .._numerics._marginal_likelihood import (
+    MAX_EXACT_TERMS,
+    log_marginal_draws,
+    log_marginal_exact,
+    n_exact_terms,
+)
+from .._numerics._mixture_weights import weight_deviations
+from .._sklearn import Interval, StrOptions, fit_context, transform_output
+from .._torch._annotation_net import build_annotation_net, drop_consensus, sparse_counts, survey
+from .._torch._batches import Rows
+from .._torch._modules import check_module
+from .._torch._net import OPTIMIZER_NAMES, predict_batches, train
+from .._torch._seeding import resolve_device, seeded
+from ..annotations import encode_annotations, encode_counts, split_target
+from ._membership import expert_weights, observed_log_proba
+
+
+class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Find behaviours in anonymous annotations, then say which behaviour each expert looks like.
+
+    `fit` needs only how many people chose each class of each item, not who they were: a latent Dirichlet
+    allocation whose topics are neural classifiers (L2D-Clusters, section 3.1). `transform` then places experts
+    from a small set of items whose annotators are known; no ground truth is needed anywhere.
+
+    Mind the rows: ``transform(X, annotations)`` has one row per *expert*. ``transform(X)`` alone has one row per
+    sample, each equal to `cluster_weights_`, which is what is known about an expert of whom nothing is known.
+
+    Parameters
+    ----------
+    n_clusters : int, default=2
+        Number of behaviours K. 1 is a single classifier of the mean label distribution.
+
+    alpha : float or array-like of shape (n_clusters,), default=50.0
+        Dirichlet concentration of the items' mixtures. Large values say that every item is annotated by the same
+        mixture of behaviours.
+
+    init : {"consensus", "random"}, default="consensus"
+        "consensus" trains one net on the mean label distribution first, then holds the behaviours to sharpened and
+        flattened versions of it, so that cluster 0 takes the votes that agree and the last cluster the dissent,
+        the same way everywhere in `X` and for every seed. "random" is the recipe of the paper: different seeds
+        then find different, locally inconsistent clusters.
+
+    n_consensus_epochs : int, default=20
+        Epochs of the consensus net (`init="consensus"`).
+
+    n_anchor_epochs : int, default=20
+        How many of the `max_epochs` are held to the consensus (`init="consensus"`).
+
+    module : callable, default=None
+        Class or function called with `n_outputs` that returns a torch module from batches of `X` to logits;
+        `functools.partial` sets its other arguments. Each cluster gets its own copy, and `X` may then have any
+        number of dimensions. None is a multilayer perceptron.
+
+    hidden_layer_sizes : tuple of int, default=(128,)
+        Hidden units of the default perceptron.
+
+    optimizer : {"sgd", "adam"} or callable, default="sgd"
+        Name, or a class with the signature of torch optimisers.
+
+    lr : float, default=0.05
+        Learning rate at the start of the cosine schedule.
+
+    momentum : float, default=0.9
+        Momentum of "sgd"; it plays the part of the moving average of online EM.
+
+    weight_decay : float, default=0.01
+        L2 penalty of the optimiser.
+
+    batch_size : int, default=64
+        Items per training step.
+
+    max_epochs : int, default=60
+        Epochs of EM, including `n_anchor_epochs`.
+
+    max_e_steps : int, default=20
+        Largest number of sweeps of the E-step.
+
+    e_tol : float, default=1e-3
+        An item's E-step stops when no cluster gains or loses more than this many votes.
+
+    membership : {"map"}, default="map"
+        How an expert's membership is found: the maximum a posteriori mixture weights, solved to optimality.
+
+    membership_prior : float, default=1.0
+        Pseudo-counts spread over `cluster_weights_` that soften a membership; 0 is maximum likelihood.
+
+    likelihood : {"auto", "exact", "sobol"}, default="auto"
+        Held-out likelihood used by `score`. "auto" is decided by `fit`, from `n_clusters` and the largest number of
+        votes of an item; fix it when scores of different settings are compared.
+
+    missing_label : object, default=None
+        Marker of a missing annotation. None takes NaN, None, pandas.NA and masked entries, and also -1 unless -1
+        is a class.
+
+    warm_start : bool, default=False
+        Continue from the previous `fit` with `max_epochs` of EM.
+
+    device : str, default="auto"
+        "auto" takes CUDA when there is one; or "cpu", "cuda", "cuda:1", ...
+
+    dtype : {"float32", "float64"}, default="float32"
+        Floating type of the training.
+
+    verbose : int, default=0
+        1 prints a line per epoch, 2 shows progress bars.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts and of the shuffling.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, in the order of the columns of the counts.
+    cluster_weights_ : ndarray of shape (n_clusters,)
+        Share of all votes that each behaviour carries, ``sum T zeta / sum T`` of the last E-step.
+    alpha_ : ndarray of shape (n_clusters,)
+        Concentration of each cluster.
+    likelihood_ : {"exact", "sobol"}
+        Likelihood used where `likelihood="auto"`.
+    n_iter_ : int
+        Epochs run, those of the consensus net included.
+    history_ : list of dict
+        Phase, loss (nats per vote) and duration (seconds) of every epoch.
+    device_ : str
+        Where the nets are.
+    net_ : object
+        The trained nets; private in everything but name.
+    n_features_in_ : int
+        Number of columns of `X`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of `X`, where it has string names.
+
+    See Also
+    --------
+    sklearn_l2d.metrics.consensus_agreement : The rival that needs one net only.
+    sklearn_l2d.inspection.MembershipDisplay : Picture of the memberships.
+
+    Notes
+    -----
+    The E-step works on counts, per distinct class of an item (L2D-Clusters Eq. 12, 16), the M-step is stochastic
+    gradient descent on ``-sum T zeta ln f / sum T`` (section 3.3). Eq. 2 and 3 are solved in the mean of the
+    Dirichlet, the only part of it that one annotation per item identifies (corrected).
+
+    Anonymous counts show an axis of agreement with the consensus. They cannot show specialists of equal overall
+    accuracy, since nothing in a count links an annotator across classes.
+
+    ``FrozenEstimator(lda)`` and the search objects of scikit-learn do not pass annotations on to `transform`: call
+    the estimator itself, for instance ``search.best_estimator_``.
+
+    References
+    ----------
+    L2D-Clusters: Learning to defer on anonymously-annotated data, sections 3.1 and 3.2, appendices C to F.
+
+    Examples
+    --------
+    >>> from sklearn_l2d.cluster import AnnotatorLDA
+    >>> from sklearn_l2d.datasets import load_digits_crowd
+    >>> crowd = load_digits_crowd(random_state=0)
+    >>> lda = AnnotatorLDA(n_clusters=2, max_epochs=10, n_anchor_epochs=5, n_consensus_epochs=5, random_state=0)
+    >>> lda.fit(crowd.X_anonymous, crowd.counts)
+    AnnotatorLDA(...)
+    >>> membership = lda.transform(crowd.X_identified, crowd.annotations)
+    >>> membership.shape  # one row per expert
+    (6, 2)
+    """
+
+    __metadata_request__transform: ClassVar = {"annotations": True}
+
+    _parameter_constraints: ClassVar = {
+        "n_clusters": [Interval(numbers.Integral, 1, None, closed="left")],
+        "alpha": [Interval(numbers.Real, 0, None, closed="neither"), "array-like"],
+        "init": [StrOptions({"consensus", "random"})],
+        "n_consensus_epochs": [Interval(numbers.Integral, 1, None, closed="left")],
+        "n_anchor_epochs": [Interval(numbers.Integral, 0, None, closed="left")],
+        "module": [callable, None],
+        "hidden_layer_sizes": ["array-like"],
+        "optimizer": [StrOptions(set(OPTIMIZER_NAMES)), callable],
+        "lr": [Interval(numbers.Real, 0, None, closed="neither")],
+        "momentum": [Interval(numbers.Real, 0, 1, closed="left")],
+        "weight_decay": [Interval(numbers.Real, 0, None, closed="left")],
+        "batch_size": [Interval(numbers.Integral, 1, None, closed="left")],
+        "max_epochs": [Interval(numbers.Integral, 1, None, closed="left")],
+        "max_e_steps": [Interval(numbers.Integral, 1, None, closed="left")],
+        "e_tol": [Interval(numbers.Real, 0, None, closed="left")],
+        "membership": [StrOptions({"map"})],
+        "membership_prior": [Interval(numbers.Real, 0, None, closed="left")],
+        "likelihood": [StrOptions({"auto", "exact", "sobol"})],
+        "missing_label": "no_validation",
+        "warm_start": ["boolean"],
+        "device": [str],
+        "dtype": [StrOptions({"float32", "float64"})],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_clusters=2,
+        *,
+        alpha=50.0,
+        init="consensus",
+        n_consensus_epochs=20,
+        n_anchor_epochs=20,
+        module=None,
+        hidden_layer_sizes=(128,),
+        optimizer="sgd",
+        lr=0.05,
+        momentum=0.9,
+        weight_decay=0.01,
+        batch_size=64,
+        max_epochs=60,
+        max_e_steps=20,
+        e_tol=1e-3,
+        membership="map",
+        membership_prior=1.0,
+        likelihood="auto",
+        missing_label=None,
+        warm_start=False,
+        device="auto",
+        dtype="float32",
+        verbose=0,
+        random_state=None,
+    ):
+        self.n_clusters = n_clusters
+        self.alpha = alpha
+        self.init = init
+        self.n_consensus_epochs = n_consensus_epochs
+        self.n_anchor_epochs = n_anchor_epochs
+        self.module = module
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.optimizer = optimizer
+        self.lr = lr
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.max_e_steps = max_e_steps
+        self.e_tol = e_tol
+        self.membership = membership
+        self.membership_prior = membership_prior
+        self.likelihood = likelihood
+        self.missing_label = missing_label
+        self.warm_start = warm_start
+        self.device = device
+        self.dtype = dtype
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y):
+        """Learn the behaviours from anonymous annotations.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
+            Items, best with columns of similar sizes (see `StandardScaler`).
+        y : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape (n_samples,)
+            Votes per class, real-valued weights allowed, where a zero row is an item that nobody annotated and the
+            columns of a DataFrame name the classes; or one label per item, as one anonymous annotation each.
+
+        Returns
+        -------
+        self : AnnotatorLDA
+            The fitted estimator. A fit that fails leaves an earlier one as it was.
+
+        Raises
+        ------
+        ValueError
+            If `X` or `y` is not what is described above, or `alpha` or `n_clusters` does not go with them.
+        TypeError
+            If `module` is a module instance.
+        RuntimeError
+            If `device` names CUDA and there is none.
+        FloatingPointError
+            If the loss is not finite.
+        """
+        warm = self.warm_start and self.__sklearn_is_fitted__()
+        data = self._check_training_data(X, y, self.classes_ if warm else None, fresh=not warm)
+        net, seed, calls = self._continued_net() if warm else self._new_net(data, n_calls=0)
+        history, n_anchor_epochs = list(self.history_) if warm else [], 0
+        settings = {"seed": seed + calls, "verbose": self.verbose}
+        rows = Rows(data.X, data.labels, data.votes, dtype=getattr(torch, self.dtype), device=net.device)
+        if net.module_.consensus is not None:
+            net.module_.phase = "consensus"
+            history += train(net, rows, self.n_consensus_epochs, label="consensus", **settings)
+            net.module_.members.copy_members_from(net.module_.consensus)
+            net.initialize_optimizer()
+            n_anchor_epochs = self.n_anchor_epochs
+
+        def start_epoch(epoch):
+            net.module_.phase = "anchor" if epoch < n_anchor_epochs else "em"
+            return net.module_.phase
+
+        history += train(net, rows, self.max_epochs, on_epoch=start_epoch, **settings)
+        drop_consensus(net)
+        return self._finish(X, data, net, history, seed, calls + 1)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X, y, classes=None):
+        """Learn from one more chunk of a stream, one epoch per call at a constant learning rate.
+
+        With the consensus start, the consensus net learns beside the behaviours and anchors them during the first
+        ``n_consensus_epochs + n_anchor_epochs`` calls.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
+            Items of the chunk.
+        y : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape (n_samples,)
+            As in `fit`.
+        classes : array-like of shape (n_classes,), default=None
+            All class labels that will ever occur; needed in the first call where `y` does not show them all.
+
+        Returns
+        -------
+        self : AnnotatorLDA
+            The estimator, fitted to all chunks so far.
+        """
+        started = self.__sklearn_is_fitted__()
+        if started and classes is not None and not np.array_equal(np.asarray(classes), self.classes_):
+            raise ValueError(
+                f"classes={list(classes)!r} is not the same as in the first call, {self.classes_.tolist()!r}; leave "
+                "it out after the first call."
+            )
+        data = self._check_training_data(X, y, self.classes_ if started else classes, fresh=not started)
+        net, seed, calls = self._continued_net() if started else self._new_net(data, n_calls=1)
+        if net.module_.consensus is not None:
+            if calls >= self.n_consensus_epochs + self.n_anchor_epochs:
+                drop_consensus(net)
+            else:
+                net.module_.phase = "stream"
+        rows = Rows(data.X, data.labels, data.votes, dtype=getattr(torch, self.dtype), device=net.device)
+        history = list(self.history_) if started else []
+        history += train(
+            net, rows, 1, seed=seed + calls, cosine=False, verbose=self.verbose, label=net.module_.phase
+        )
+        return self._finish(X, data, net, history, seed, calls + 1)
+
+    def transform(self, X, annotations=None, return_std=False):
+        """Membership of every expert, from items whose annotators are known (L2D-Clusters Eq. 2 and 3, corrected).
+
+        Without `annotations` it has one row per *sample*, each equal to `cluster_weights_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
+            Identified items.
+        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
+            Who answered what, one column per expert, with missing entries.
+        return_std : bool, default=False
+            Also return how uncertain each membership is.
+
+        Returns
+        -------
+        membership : ndarray or DataFrame of shape (n_experts, n_clusters)
+            One row per expert on the simplex; with pandas output, indexed by expert.
+        std : ndarray of shape (n_experts, n_clusters)
+            Posterior standard deviation under a flat Dirichlet prior beside `membership_prior`, by Laplace's
+            approximation; only with `return_std`.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            If an annotation is not one of `classes_`, or the rows do not match those of `X`.
+
+        Warns
+        -----
+        UserWarning
+            If an expert has no annotation; the membership is then `cluster_weights_`.
+        """
+        check_is_fitted(self)
+        items = self._check_items(X)
+        prior = self.membership_prior * self.cluster_weights_
+        if annotations is None:
+            nobody = np.empty((0, len(prior))), np.empty(0, dtype=int)
+            membership = np.tile(self.cluster_weights_, (len(items), 1))
+            return (membership, weight_deviations(*nobody, len(items), prior)) if return_std else membership
+        check_consistent_length(items, annotations)
+        codes, _, experts = encode_annotations(
+            annotations, classes=self.classes_, missing_label=self.missing_label
+        )
+        log_f, expert = observed_log_proba(self._log_proba(items), codes)
+        membership = expert_weights(log_f, expert, experts, self.cluster_weights_, prior)
+        if transform_output(self) == "pandas":
+            import pandas as pd
+
+            membership = pd.DataFrame(membership, index=experts, columns=self.get_feature_names_out())
+        return (
+            (membership, weight_deviations(log_f, expert, len(experts), prior)) if return_std else membership
+        )
+
+    def fit_transform(self, X, y, annotations=None):
+        """Fit to anonymous annotations, then place the experts of the same items.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
+            Items.
+        y : array-like of shape (n_samples, n_classes) or (n_samples,)
+            As in `fit`; an `AnnotatedTarget` brings its annotations along.
+        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
+            As in `transform`.
+
+        Returns
+        -------
+        membership : ndarray or DataFrame of shape (n_experts, n_clusters), or (n_samples, n_clusters)
+            As returned by `transform`.
+        """
+        y, annotations = split_target(y, annotations)
+        return self.fit(X, y).transform(X, annotations)
+
+    def predict(self, X, annotations=None):
+        """Cluster of every expert: the largest entry of the membership.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
+            Identified items.
+        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
+            As in `transform`.
+
+        Returns
+        -------
+        cluster : ndarray of shape (n_experts,), or (n_samples,) without annotations
+            Integers from 0, the cluster that agrees most with the consensus.
+        """
+        return np.asarray(self.transform(X, annotations)).argmax(1)
+
+    def predict_annotation_proba(self, X):
+        """What an annotator of each behaviour would answer.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
+            Items.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_clusters, n_classes)
+            Probabilities in the order of `classes_`.
+        """
+        check_is_fitted(self)
+        return np.exp(np.concatenate([log_proba for _, log_proba in self._log_proba(self._check_items(X))]))
+
+    def item_posterior(self, X, y):
+        """Posterior mixture of behaviours behind the votes for each item (rho of L2D-Clusters Eq. 12).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
+            Items.
+        y : array-like of shape (n_samples, n_classes) or (n_samples,)
+            As in `fit`.
+
+        Returns
+        -------
+        rho : ndarray of shape (n_samples, n_clusters)
+            Dirichlet parameters; `alpha_` for an item without votes.
+        """
+        check_is_fitted(self)
+        alpha = torch.as_tensor(self.alpha_)
+        return np.concatenate(
+            [
+                responsibilities(torch.as_tensor(log_f), torch.as_tensor(votes), alpha)[1].numpy()
+                for log_f, votes in self._voted_log_proba(X, y)
+            ]
+        )
+
+    def score(self, X, y):
+        """Log-likelihood per vote of held-out anonymous annotations, ``sum ln Pr / sum L`` in nats; higher is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
+            Items.
+        y : array-like of shape (n_samples, n_classes) or (n_samples,)
+            As in `fit`.
+
+        Returns
+        -------
+        score : float
+            Scores of chunks combine with the votes as weights; it does not depend on the batching.
+        """
+        return self._score(X, y, self.likelihood)
+
+    def perplexity(self, X, y, method="auto"):
+        """Perplexity ``exp(-score)`` of held-out anonymous annotations (L2D-Clusters Eq. 45); lower is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
+            Items.
+        y : array-like of shape (n_samples, n_classes) or (n_samples,)
+            As in `fit`.
+        method : {"auto", "exact", "sobol"}, default="auto"
+            "auto" is the method of `score`; perplexities by different methods are not to be compared.
+
+        Returns
+        -------
+        perplexity : float
+            1 for a perfect prediction, `n_classes` for the uniform distribution.
+        """
+        return float(np.exp(-self._score(X, y, self.likelihood if method == "auto" else method)))
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "net_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.two_d_labels = True
+        return tags
+
+    @property
+    def _n_features_out(self):
+        return len(self.cluster_weights_)
+
+    @property
+    def device_(self):
+        """Device of the nets."""
+        return self.net_.device
+
+    def _check_items(self, X):
+        return validate_data(self, X, reset=False, dtype=self.dtype, allow_nd=self.module is not None)
+
+    def _check_training_data(self, X, y, classes, fresh):
+        """Checked rows of a fit; nothing is written to the estimator, so that a failure leaves it as it was."""
+        check_module(self.module)
+        if fresh:
+            X = check_array(
+                X, dtype=self.dtype, allow_nd=self.module is not None, estimator=self, input_name="X"
+            )
+        else:
+            X = self._check_items(X)
+        counts, classes = encode_counts(y, classes=classes)
+        check_consistent_length(X, counts)
+        if self.n_clusters > len(X):
+            raise ValueError(
+                f"n_clusters={self.n_clusters} is larger than the number of items in X, {len(X)}; lower it."
+            )
+        return TrainingData(X, *sparse_counts(counts), classes)
+
+    def _new_net(self, data, n_calls):
+        """Untrained net, its seed and the number of training calls so far."""
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        device = resolve_device(self.device)
+        with seeded(seed, device):
+            net = build_annotation_net(
+                self.module,
+                n_features=int(np.prod(data.X.shape[1:])),
+                n_outputs=len(data.classes),
+                hidden_layer_sizes=self.hidden_layer_sizes,
+                alpha=check_alpha(self.alpha, self.n_clusters),
+                with_consensus=self.init == "consensus" and self.n_clusters > 1,
+                max_e_steps=self.max_e_steps,
+                e_tol=self.e_tol,
+                optimizer=self.optimizer,
+                lr=self.lr,
+                momentum=self.momentum,
+                weight_decay=self.weight_decay,
+                batch_size=self.batch_size,
+                dtype=getattr(torch, self.dtype),
+                device=device,
+            )
+        return net, seed, n_calls
+
+    def _continued_net(self):
+        return copy.deepcopy(self.net_), self._seed, self._n_calls
+
+    def _finish(self, X, data, net, history, seed, n_calls):
+        """Set all fitted attributes together, clusters in the order of their agreement with the votes."""
+        summary = survey(net, data.X, data.labels, data.votes)
+        order = np.argsort(-summary["agreement"], kind="stable")
+        weights, distance = summary["weights"][order], summary["distance"][np.ix_(order, order)]
+        warn_of_collapse(weights, distance)
+        if not self.__sklearn_is_fitted__() or not self.warm_start:
+            validate_data(self, X, skip_check_array=True)
+        self.classes_ = data.classes
+        self.cluster_weights_ = weights
+        self.alpha_ = net.alpha.numpy()[order]
+        n_terms = n_exact_terms(int(np.ceil(data.votes.sum(1).max())), len(weights))
+        self.likelihood_ = "exact" if n_terms <= MAX_EXACT_TERMS and is_whole(data.votes) else "sobol"
+        self.history_ = history
+        self.n_iter_ = len(history)
+        self._order, self._seed, self._n_calls = order, seed, n_calls
+        self.net_ = net
+        return self
+
+    def _log_proba(self, items):
+        """Yield ``(rows, log_proba (b, K, C))`` of checked items, clusters in order."""
+        for rows, log_proba in predict_batches(self.net_.module_.members, items, self.net_.device):
+            yield rows, log_proba.cpu().numpy()[self._order].transpose(1, 0, 2)
+
+    def _voted_log_proba(self, X, y):
+        """Yield ``(log_f (b, D, K), votes (b, D))`` of the distinct classes that each item has votes for."""
+        items = self._check_items(X)
+        counts, _ = encode_counts(y, classes=self.classes_)
+        check_consistent_length(items, counts)
+        labels, votes = sparse_counts(counts)
+        for rows, log_proba in self._log_proba(items):
+            yield np.take_along_axis(log_proba, labels[rows][:, None], 2).transpose(0, 2, 1), votes[rows]
+
+    def _score(self, X, y, method):
+        check_is_fitted(self)
+        parts = list(self._voted_log_proba(X, y))
+        if method == "auto":
+            # real-valued votes have no exact likelihood, whatever fit saw
+            method = self.likelihood_ if all(is_whole(votes) for _, votes in parts) else "sobol"
+        log_marginal = {"exact": log_marginal_exact, "sobol": log_marginal_draws}[method]
+        total = sum(log_marginal(log_f, votes, self.alpha_).sum() for log_f, votes in parts)
+        return float(total / sum(votes.sum() for _, votes in parts))
+
+
+class TrainingData(NamedTuple):
+    """Checked rows of a fit."""
+
+    X: np.ndarray
+    labels: np.ndarray
+    votes: np.ndarray
+    classes: np.ndarray
+
+
+def check_alpha(alpha, n_clusters):
+    """Concentration (n_clusters,) for the parameter `alpha`, a number or one number per cluster."""
+    values = np.asarray(alpha, dtype=float)
+    if values.ndim > 1 or (values.ndim == 1 and len(values) != n_clusters):
+        raise ValueError(
+            f"alpha has shape {values.shape}; pass a number, or one number for each of n_clusters={n_clusters}."
+        )
+    if not (np.isfinite(values) & (values > 0)).all():
+        raise ValueError(f"alpha={alpha!r} has entries that are not positive and finite; raise them above 0.")
+    return np.broadcast_to(values, (n_clusters,)).copy()
+
+
+def is_whole(votes):
+    """Whether all votes are whole numbers."""
+    return bool((votes == np.round(votes)).all())
+
+
+def warn_of_collapse(weights, distance):
+    """Warn of clusters that carry less than 1 % of the votes, and of pairs that answer alike everywhere."""
+    idle = np.flatnonzero(weights < 0.01)
+    twins = np.argwhere(np.triu(distance < 0.01, k=1))
+    problems = []
+    if len(idle):
+        problems.append(f"clusters {idle.tolist()} carry less than 1 % of the votes")
+    if len(twins):
+        problems.append(f"the clusters of the pairs {twins.tolist()} answer alike everywhere")
+    if problems:
+        warnings.warn(
+            "clusters collapsed: "
+            + "; ".join(problems)
+            + ". Lower n_clusters, raise alpha, or train longer.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
