@@ -114,10 +114,7 @@ def encode(table, experts, classes, missing_label):
     codes = np.full(table.shape, -1, dtype=_code_dtype(len(known)))
     for block in _blocks(table):
         labels, local = _factorize(block.values)
-        missing = [is_missing(label) for label in labels]
-        fresh = [
-            label for label, gone in zip(labels, missing, strict=True) if not gone and label not in known
-        ]
+        fresh = [label for label in labels if label not in known and not is_missing(label)]
         if not na_is_missing and (block.has_na or any(is_na(label) for label in fresh)):
             _reject_na(experts[block.columns], missing_label)
         if fresh and classes is not None:
@@ -125,7 +122,7 @@ def encode(table, experts, classes, missing_label):
         for label in fresh:
             known.setdefault(label, len(known))
         codes = codes.astype(_code_dtype(len(known)), copy=False)
-        code_of = [-1 if gone else known[label] for label, gone in zip(labels, missing, strict=True)]
+        code_of = [known.get(label, -1) for label in labels]  # a missing marker is never a known label
         _fill(codes[block.rows, block.columns], block.absent, np.array(code_of, dtype=codes.dtype)[local])
     if classes is None:
         classes = sorted_labels(known, "annotations")

@@ -1,0 +1,43 @@
+"""Hypothesis strategies shared by the property tests."""
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+MAX_CLASSES = 5
+
+
+@st.composite
+def annotation_codes(draw, min_samples=1, max_samples=12, min_experts=1, max_experts=6):
+    """Codes (n_samples, n_experts) in -1 ... n_classes - 1, where -1 is missing; returned with n_classes."""
+    n_classes = draw(st.integers(2, MAX_CLASSES))
+    shape = (
+        draw(st.integers(min_samples, max_samples)),
+        draw(st.integers(min_experts, max_experts)),
+    )
+    return draw(hnp.arrays(np.int64, shape, elements=st.integers(-1, n_classes - 1))), n_classes
+
+
+def permutations(n):
+    """Orders of n things, as index arrays."""
+    return st.permutations(range(n)).map(lambda order: np.array(order, dtype=np.intp))
+
+
+@st.composite
+def label_sets(draw, n_classes):
+    """Sorted arrays of `n_classes` distinct labels: integers from 0 up, strings, or fractions."""
+    kinds = [
+        st.integers(0, 10**6),
+        st.text("abcXYZ 01", min_size=1, max_size=4),
+        st.integers(0, 1000).map(lambda i: i + 0.5),
+    ]
+    elements = draw(st.sampled_from(kinds))
+    return np.array(sorted(draw(st.sets(elements, min_size=n_classes, max_size=n_classes))))
+
+
+@st.composite
+def vote_counts(draw, min_samples=1, max_samples=12, max_votes=6):
+    """Counts (n_samples, n_classes) of votes with at least one vote; rows may be zero."""
+    shape = (draw(st.integers(min_samples, max_samples)), draw(st.integers(2, MAX_CLASSES)))
+    counts = draw(hnp.arrays(np.int64, shape, elements=st.integers(0, max_votes)))
+    return counts if counts.any() else counts + 1
