@@ -41,7 +41,7 @@ def log_marginal_exact(log_f, votes, alpha):
     log_marginal : ndarray of shape (n,)
         In nats; 0 for an item without votes.
     """
-    n_items, _, n_components = log_f.shape
+    n_items = len(log_f)
     votes = votes.astype(np.intp)
     totals = votes.sum(1)
     out = np.zeros(n_items)

@@ -112,6 +112,7 @@ def _solve(f, present, prior, tol, max_iter):
     barrier = np.full((n, 1), 0.1)
     slack = barrier / a
     mix = (a[:, None] @ f)[:, 0]
+    floor = tol / (5 * n_components)
     weights, gap, left = a.copy(), np.full(n, np.inf), np.arange(n)
     for _ in range(max_iter):
         scaled = f * (np.sqrt(share) / mix)[:, None]

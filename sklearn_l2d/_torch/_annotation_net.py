@@ -68,9 +68,7 @@ class AnnotationNet(Net):
         return loss - (weights * log_f).sum() / total
 
 
-def build_annotation_net(
-    module, n_features, n_outputs, hidden_layer_sizes, alpha, with_consensus, **settings
-):
+def build_annotation_net(module, n_features, n_outputs, hidden_layer_sizes, alpha, with_consensus, **settings):
     """Initialised `AnnotationNet` with one behaviour per entry of `alpha`.
 
     With a consensus net, the behaviours start from its weights.

@@ -1,5 +1,7 @@
 """Ensembles of K nets that answer together: logits of shape (K, batch, n_outputs)."""
 
+from itertools import pairwise
+
 import torch
 from torch import nn
 
@@ -28,7 +30,7 @@ class MLPEnsemble(nn.Module):
         super().__init__()
         sizes = [n_features, *hidden_layer_sizes, n_outputs]
         self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
-        for fan_in, fan_out in zip(sizes[:-1], sizes[1:], strict=True):
+        for fan_in, fan_out in pairwise(sizes):
             bound = (3 / max(fan_in, 1)) ** 0.5  # outputs of unit variance for inputs of unit variance
             self.weights.append((2 * torch.rand(n_members, fan_in, fan_out) - 1) * bound)
             self.biases.append(torch.zeros(n_members, 1, fan_out))

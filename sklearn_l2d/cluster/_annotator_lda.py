@@ -346,9 +346,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 net.module_.phase = "stream"
         rows = Rows(data.X, data.labels, data.votes, dtype=getattr(torch, self.dtype), device=net.device)
         history = list(self.history_) if started else []
-        history += train(
-            net, rows, 1, seed=seed + calls, cosine=False, verbose=self.verbose, label=net.module_.phase
-        )
+        history += train(net, rows, 1, seed=seed + calls, cosine=False, verbose=self.verbose, label=net.module_.phase)
         return self._finish(X, data, net, history, seed, calls + 1)
 
     def transform(self, X, annotations=None, return_std=False):
@@ -393,18 +391,14 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             membership = np.tile(self.cluster_weights_, (len(items), 1))
             return (membership, weight_deviations(*nobody, len(items), prior)) if return_std else membership
         check_consistent_length(items, annotations)
-        codes, _, experts = encode_annotations(
-            annotations, classes=self.classes_, missing_label=self.missing_label
-        )
+        codes, _, experts = encode_annotations(annotations, classes=self.classes_, missing_label=self.missing_label)
         log_f, expert = observed_log_proba(self._log_proba(items), codes)
         membership = expert_weights(log_f, expert, experts, self.cluster_weights_, prior)
         if transform_output(self) == "pandas":
             import pandas as pd
 
             membership = pd.DataFrame(membership, index=experts, columns=self.get_feature_names_out())
-        return (
-            (membership, weight_deviations(log_f, expert, len(experts), prior)) if return_std else membership
-        )
+        return (membership, weight_deviations(log_f, expert, len(experts), prior)) if return_std else membership
 
     def fit_transform(self, X, y, annotations=None):
         """Fit to anonymous annotations, then place the experts of the same items.
@@ -544,9 +538,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Checked rows of a fit; nothing is written to the estimator, so that a failure leaves it as it was."""
         check_module(self.module)
         if fresh:
-            X = check_array(
-                X, dtype=self.dtype, allow_nd=self.module is not None, estimator=self, input_name="X"
-            )
+            X = check_array(X, dtype=self.dtype, allow_nd=self.module is not None, estimator=self, input_name="X")
         else:
             X = self._check_items(X)
         counts, classes = encode_counts(y, classes=classes)
@@ -665,9 +657,7 @@ def warn_of_collapse(weights, distance):
         problems.append(f"the clusters of the pairs {twins.tolist()} answer alike everywhere")
     if problems:
         warnings.warn(
-            "clusters collapsed: "
-            + "; ".join(problems)
-            + ". Lower n_clusters, raise alpha, or train longer.",
+            "clusters collapsed: " + "; ".join(problems) + ". Lower n_clusters, raise alpha, or train longer.",
             ConvergenceWarning,
             stacklevel=4,
         )
