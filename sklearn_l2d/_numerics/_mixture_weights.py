@@ -127,9 +127,7 @@ def _solve(f, present, prior, tol, max_iter):
             f, share, b, a, barrier, slack, mix, scaled, slope, left = (
                 v[open_] for v in (f, share, b, a, barrier, slack, mix, scaled, slope, left)
             )
-        a, slack, barrier, mix = _newton_step(
-            f, share, b, a, slack, barrier, mix, scaled, slope, tol / (5 * n_components)
-        )
+        a, slack, barrier, mix = _newton_step(f, share, b, a, slack, barrier, mix, scaled, slope, floor)
     return weights / weights.sum(1, keepdims=True), gap
 
 
