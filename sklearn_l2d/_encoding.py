@@ -76,9 +76,7 @@ def check_classes(classes):
     except TypeError:
         increasing = False
     if not increasing:
-        raise ValueError(
-            f"classes must be sorted and unique, got {some(classes.tolist())}; pass np.unique(classes)."
-        )
+        raise ValueError(f"classes must be sorted and unique, got {some(classes.tolist())}; pass np.unique(classes).")
     return classes
 
 
@@ -197,22 +195,25 @@ def one_vote_each(labels, classes):
     """Return the counts of one annotation per item, with their classes."""
     if labels.dtype.kind == "c":
         raise ValueError("Complex data not supported: y holds complex labels; use integers or strings.")
-    assert_all_finite(labels, input_name="y")
-    check_classification_targets(labels)
-    found, position = np.unique(labels, return_inverse=True)
+    if labels.dtype.kind == "f":
+        assert_all_finite(labels, input_name="y")
+    given = labels.tolist()
+    if any(is_na(label) for label in set(given)):
+        raise ValueError("y holds missing labels; leave these items out, or pass counts with rows of zeros.")
+    found = sorted_labels(set(given), "y")
+    check_classification_targets(labels.astype(found.dtype))
     if classes is None:
         classes = found
     if len(classes) < 2:
         raise ValueError(
-            f"y holds 1 class only, {some(classes.tolist())} (n_samples={len(labels)}); at least two are "
-            "needed."
+            f"y holds 1 class only, {some(classes.tolist())} (n_samples={len(labels)}); at least two are needed."
         )
-    column = {label: code for code, label in enumerate(classes.tolist())}
+    column = {label: position for position, label in enumerate(classes.tolist())}
     unseen = [label for label in found.tolist() if label not in column]
     if unseen:
         raise ValueError(f"y holds labels {some(unseen)} that are not in classes {some(classes.tolist())}.")
     counts = np.zeros((len(labels), len(classes)))
-    counts[np.arange(len(labels)), np.array([column[label] for label in found.tolist()])[position]] = 1
+    counts[np.arange(len(labels)), [column[label] for label in given]] = 1
     return counts, classes
 
 
@@ -235,9 +236,7 @@ def _blocks(table):
     masked = isinstance(table, np.ma.MaskedArray)
     values = table.data if masked else np.asarray(table)
     if values.dtype.kind not in _LABEL_KINDS:
-        raise ValueError(
-            f"annotations has dtype {values.dtype}, which holds no labels; use numbers or strings."
-        )
+        raise ValueError(f"annotations has dtype {values.dtype}, which holds no labels; use numbers or strings.")
     columns = slice(0, table.shape[1])
     for rows in _row_slices(*values.shape):
         if masked:

@@ -232,9 +232,7 @@ def encode_counts(y, *, classes=None):
     else:
         y = np.asarray(y)
     if y.ndim not in (1, 2):
-        raise ValueError(
-            f"y has shape {y.shape}; pass counts of shape (n_samples, n_classes), or 1-D labels."
-        )
+        raise ValueError(f"y has shape {y.shape}; pass counts of shape (n_samples, n_classes), or 1-D labels.")
     if len(y) == 0:
         raise ValueError(f"Found y with 0 sample(s) (shape={y.shape}) while a minimum of 1 is required.")
     return one_vote_each(y, classes) if y.ndim == 1 else check_counts(y, classes)
@@ -360,9 +358,7 @@ def to_long(annotations, *, missing_label=None, tasks=None, annotators=None):
     tasks = pd.Index(tasks)
     for name, given, n in (("tasks", tasks, codes.shape[0]), ("annotators", annotators, codes.shape[1])):
         if len(given) != n:
-            raise ValueError(
-                f"{name} has {len(given)} names for annotations of shape {codes.shape}; give {n}."
-            )
+            raise ValueError(f"{name} has {len(given)} names for annotations of shape {codes.shape}; give {n}.")
     rows, columns = np.nonzero(codes >= 0)
     votes = classes[codes[rows, columns]]
     return pd.DataFrame({"task": tasks[rows], "annotator": annotators[columns], "label": votes})

@@ -232,6 +232,11 @@ def test_encode_counts_of_labels():
     counts, classes = encode_counts(["b", "a", "b"])
     assert_array_equal(counts, [[0, 1], [1, 0], [0, 1]])
     assert classes.tolist() == ["a", "b"]
+    for labels in ([3, 1], [3.0, 1.0], pd.Series([3, 1], dtype=object), pd.Series([3, 1], dtype="category")):
+        counts, classes = encode_counts(labels)
+        assert_array_equal(counts, [[0, 1], [1, 0]])
+        assert classes.tolist() == [1, 3]
+        assert classes.dtype.kind == "i"
     counts, classes = encode_counts(pd.Series([-1, 1]), classes=[-1, 0, 1])
     assert_array_equal(counts, [[1, 0, 0], [0, 0, 1]])
 
@@ -261,6 +266,9 @@ def test_encode_counts_of_labels():
         ([1], None, "y holds 1 class only.*n_samples=1"),
         ([0.5, 0.25], None, "Unknown label type: continuous"),
         ([0.0, np.nan], None, "y contains NaN"),
+        (["a", None], None, "y holds missing labels"),
+        (pd.Series(["a", NA], dtype="string"), None, "y holds missing labels"),
+        (np.array(["a", 1], dtype=object), None, "y mixes labels"),
         ([0, 1], [1, 0], "sorted and unique"),
     ],
 )
@@ -290,9 +298,7 @@ def test_from_long_orders_rows_and_columns():
     assert_array_equal(encode_annotations(other).codes, encode_annotations(wide).codes)
 
 
-@pytest.mark.parametrize(
-    ("labels", "dtype"), [([1, 2], "Int64"), ([True, False], "boolean"), ([0.5, 1.5], "Float64")]
-)
+@pytest.mark.parametrize(("labels", "dtype"), [([1, 2], "Int64"), ([True, False], "boolean"), ([0.5, 1.5], "Float64")])
 def test_from_long_keeps_the_kind_of_label(labels, dtype):
     wide = from_long(pd.DataFrame({"task": [0, 1], "annotator": [0, 1], "label": labels}))
     assert (wide.dtypes == dtype).all()

@@ -74,9 +74,7 @@ def test_reordering_rows_and_experts(drawn, data):
     shuffled = encode_annotations(frame.iloc[rows, experts], classes=classes)
     assert_array_equal(shuffled.codes, codes[rows][:, experts])
     assert_array_equal(shuffled.experts, experts)
-    assert_array_equal(
-        to_counts(codes[rows][:, experts], classes=classes), to_counts(codes, classes=classes)[rows]
-    )
+    assert_array_equal(to_counts(codes[rows][:, experts], classes=classes), to_counts(codes, classes=classes)[rows])
 
 
 @given(annotation_codes(), st.data())
