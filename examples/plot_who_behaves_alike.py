@@ -38,9 +38,9 @@ print(f"perplexity on the archive: {lda.perplexity(crowd.X_anonymous, crowd.coun
 # %%
 # Which of them does each expert follow?
 # --------------------------------------
-# A row of the heat map is one expert. The pairs that were simulated with the same error rate end up next to
-# each other in shade, although the training data could not name anyone. Two clusters place three pairs on
-# one axis: the middle pair lies between the ends.
+# A row of the heat map is one expert. The more often an expert was simulated to err, the less of cluster 0 is in
+# the row, although the training data could not name anyone. Two clusters span one axis of agreement, so the
+# three pairs lie along it; with a hundred labels each, neighbours are not always told apart.
 
 from sklearn_l2d.inspection import MembershipDisplay
 
