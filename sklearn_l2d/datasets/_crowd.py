@@ -146,8 +146,7 @@ def _check(arrays, spec, where):
             expected, unit = spec.n_items, "item"
         if len(array) != expected:
             raise ValueError(
-                f"{where}: array {key!r} has {len(array)} rows, not {expected} (one per {unit}); "
-                "fetch it again."
+                f"{where}: array {key!r} has {len(array)} rows, not {expected} (one per {unit}); fetch it again."
             )
     if not identified and arrays["counts"].shape[1:] != (spec.n_classes,):
         raise ValueError(f"{where}: array 'counts' needs {spec.n_classes} columns; fetch it again.")

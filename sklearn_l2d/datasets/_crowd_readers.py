@@ -43,9 +43,10 @@ class Folder:
         """Arrays of an archive, all of them or those in `only`."""
         path = self._existing(name)
         try:
-            with np.load(path, allow_pickle=False) as archive:
+            # numpy leaves a damaged file open that it has opened itself
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
                 return Arrays(path, {key: archive[key] for key in only or archive.files})
-        except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
             raise ValueError(f"{path} is damaged or incomplete ({error}); fetch it again.") from error
 
     def annotators(self, name):
@@ -57,9 +58,7 @@ class Folder:
         if header[:1] != ["annotator"] or not in_order or any(len(row) != len(header) for row in rows):
             raise ValueError(f"{path} is damaged or incomplete (rows or columns); fetch it again.")
         columns = zip(header, zip(*rows, strict=True), strict=False)  # no rows: their number is checked later
-        return {
-            f"annotator_{key}": _numbers_if_possible(column) for key, column in columns if key != "annotator"
-        }
+        return {f"annotator_{key}": _numbers_if_possible(column) for key, column in columns if key != "annotator"}
 
 
 class Arrays(dict):
@@ -152,11 +151,7 @@ def chexpert(finding):
         names, y, labels = arrays.take("findings", "y", "labels")
         column = _column(names, finding, arrays.path)
         probs = arrays["model_probs"]
-        return (
-            arrays
-            | {"X": probs.reshape(len(probs), -1), "y": y[:, column]}
-            | _from_table(labels[:, :, column])
-        )
+        return arrays | {"X": probs.reshape(len(probs), -1), "y": y[:, column]} | _from_table(labels[:, :, column])
 
     return read
 
@@ -197,9 +192,7 @@ def compas(violent):
 
     def read(folder):
         arrays = folder.npz("compas.npz")
-        second = {
-            key.removeprefix(prefix): arrays.take(key) for key in list(arrays) if key.startswith(prefix)
-        }
+        second = {key.removeprefix(prefix): arrays.take(key) for key in list(arrays) if key.startswith(prefix)}
         if violent:
             arrays |= second
             arrays["y_any"], arrays["y"] = arrays.take("y", "y_violent")
@@ -217,9 +210,7 @@ def _column(names, wanted, path):
     for column, name in enumerate(names):
         if slug(name) == slug(wanted):
             return column
-    raise ValueError(
-        f"{path} holds {[str(name) for name in names]}, not {wanted!r}; it is not the expected file."
-    )
+    raise ValueError(f"{path} holds {[str(name) for name in names]}, not {wanted!r}; it is not the expected file.")
 
 
 def _from_table(labels):

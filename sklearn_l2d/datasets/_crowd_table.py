@@ -75,9 +75,7 @@ CROWDS = (
         "md_agreement": _own_folder("md_agreement", 10753, 819, 53765, 2, splits=_THREE),
         "model_vs_human": _own_folder("model_vs_human", 18080, 90, 84523, 16),
         "music_genre": _own_folder("music_genre", 1000, 44, 2945, 10, splits=("labelled", "unlabelled")),
-        "popquorn_offensive": _own_folder(
-            "popquorn_offensive", 1500, 262, 13036, 5, annotators="annotators.csv"
-        ),
+        "popquorn_offensive": _own_folder("popquorn_offensive", 1500, 262, 13036, 5, annotators="annotators.csv"),
         "product_match": _own_folder("product_match", 8315, 176, 24945, 2),
         "sentiment_polarity": _own_folder("sentiment_polarity", 4999, 203, 27746, 2),
         "chaosnli": Crowd("chaosnli", read.chaosnli(logits=False), 3113, None, 311300, 3),

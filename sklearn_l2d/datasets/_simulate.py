@@ -102,9 +102,7 @@ def simulate_annotations(
         X = check_array(X, allow_nd=True, dtype=[np.float64, np.float32], input_name="X")
         inputs = _NORMALIZERS[normalize](X.reshape(len(X), -1))
 
-    confusion_streams, expert_streams = (
-        stream.spawn(len(rates)) for stream in as_generator(random_state).spawn(2)
-    )
+    confusion_streams, expert_streams = (stream.spawn(len(rates)) for stream in as_generator(random_state).spawn(2))
     labels = np.empty((len(y), len(rates)), dtype=np.min_scalar_type(-len(classes)))
     for group in np.unique(groups):
         # One table at a time: memory stays O(n C) whatever the number of experts.

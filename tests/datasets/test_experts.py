@@ -95,9 +95,7 @@ def test_superclass_experts_follow_pl2d():
     correct = right(roster, y)
     assert correct[first_half, 0].all()
     assert correct[~first_half, 1].all()
-    np.testing.assert_allclose(
-        [correct[~first_half, 0].mean(), correct[first_half, 1].mean()], 0.5, atol=0.02
-    )
+    np.testing.assert_allclose([correct[~first_half, 0].mean(), correct[first_half, 1].mean()], 0.5, atol=0.02)
     np.testing.assert_allclose(roster.realized_rates, 0.25, atol=0.01)
     assert (roster.annotations // 5 == (y // 5)[:, None]).all()  # mistakes stay in the superclass
     for c in (0, 4, 99):  # and always hit the same class

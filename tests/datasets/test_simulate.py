@@ -130,9 +130,7 @@ def test_same_seed_same_labels_whoever_else_is_on_the_roster():
 @pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
 def test_generators_are_seeds_too(make):
     X, y = blobs(100)
-    first, again = (
-        simulate_annotations(X, y, rates=[0.4], random_state=make(5)).annotations for _ in range(2)
-    )
+    first, again = (simulate_annotations(X, y, rates=[0.4], random_state=make(5)).annotations for _ in range(2))
     np.testing.assert_array_equal(first, again)
 
 
