@@ -4,6 +4,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, Options, StrOptions
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils._tags import get_tags
+from sklearn.utils.parallel import _threadpool_controller_decorator
 
 __all__ = [
     "HasMethods",
@@ -13,10 +14,13 @@ __all__ = [
     "StrOptions",
     "fit_context",
     "get_tags",
+    "one_blas_thread",
     "transform_output",
 ]
 
 fit_context = _fit_context
+# Decorates loops over small matrix products: their threads cost more than they bring on a busy machine.
+one_blas_thread = _threadpool_controller_decorator(limits=1, user_api="blas")
 
 
 def transform_output(estimator):
