@@ -92,26 +92,26 @@ def sorted_labels(labels, name):
     return classes
 
 
-def missing_test(missing_label, classes):
-    """Build the predicate that says whether a label stands for a missing annotation."""
+def missing_test(missing_label):
+    """Build the predicate that says whether a label that is no known class marks a missing annotation."""
     if missing_label is None:
-        minus_one_is_vote = classes is not None and any(label == -1 for label in classes.tolist())
-        return lambda label: is_na(label) or (not minus_one_is_vote and label == -1)
+        return lambda label: is_na(label) or label == -1
     if is_na(missing_label):
         return is_na
-    if classes is not None and any(label == missing_label for label in classes.tolist()):
-        raise ValueError(f"missing_label={missing_label!r} is one of the classes; it cannot be both.")
     return lambda label: not is_na(label) and bool(label == missing_label)
 
 
 def encode(table, experts, classes, missing_label):
     """Return the codes of `table` (-1 = missing) and the classes they point into."""
-    is_missing = missing_test(missing_label, classes)
+    is_missing = missing_test(missing_label)
     na_is_missing = missing_label is None or is_na(missing_label)
     known = {} if classes is None else {label: code for code, label in enumerate(classes.tolist())}
+    if missing_label is not None and missing_label in known:
+        raise ValueError(f"missing_label={missing_label!r} is one of the classes; it cannot be both.")
     codes = np.full(table.shape, -1, dtype=_code_dtype(len(known)))
     for block in _blocks(table):
         labels, local = _factorize(block.values)
+        # Known classes come first, so that -1 is a vote where it is a class.
         fresh = [label for label in labels if label not in known and not is_missing(label)]
         if not na_is_missing and (block.has_na or any(is_na(label) for label in fresh)):
             _reject_na(experts[block.columns], missing_label)
