@@ -21,6 +21,32 @@ def n_exact_terms(n_votes, n_components):
     return comb(n_votes + n_components - 1, n_components - 1)
 
 
+def is_whole(votes):
+    """Whether all votes are whole numbers."""
+    return bool((votes == np.round(votes)).all())
+
+
+def likelihood_method(votes, n_components):
+    """Say "exact" where the expansion of the item with the most votes is affordable and votes are whole, else "sobol".
+
+    Parameters
+    ----------
+    votes : ndarray of shape (n, D)
+        Votes of the items for their distinct classes.
+    n_components : int
+        Number of behaviours K.
+    """
+    n_terms = n_exact_terms(int(np.ceil(votes.sum(1).max())), n_components)
+    return "exact" if n_terms <= MAX_EXACT_TERMS and is_whole(votes) else "sobol"
+
+
+def log_marginal(log_f, votes, alpha, method):
+    """ln Pr(t | x, alpha) of items by the `method` "exact" or "sobol", with the parameters of `log_marginal_exact`."""
+    if method == "exact" and not is_whole(votes):
+        raise ValueError("the exact likelihood needs whole numbers of votes; use 'sobol' for weighted votes.")
+    return {"exact": log_marginal_exact, "sobol": log_marginal_draws}[method](log_f, votes, alpha)
+
+
 def log_marginal_exact(log_f, votes, alpha):
     """Exact ln Pr(t | x, alpha) of items with integer vote counts.
 

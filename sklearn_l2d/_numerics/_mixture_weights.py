@@ -47,7 +47,9 @@ def weight_deviations(log_f, expert, n_experts, prior):
     """Posterior standard deviation of the mixture weights, by Laplace's approximation in the softmax basis.
 
     The prior is a Dirichlet with parameters ``1 + prior``: flat beside the pseudo-counts. In the softmax basis its
-    mode is inside the simplex, so that the approximation holds for few annotations and for weights near zero.
+    mode is inside the simplex, so that the approximation holds for few annotations and for weights near zero. It
+    gives a Dirichlet posterior of m counts the variance ``p (1 - p) / m``; the m it implies is put into the right
+    ``p (1 - p) / (m + 1)``.
 
     Parameters
     ----------
@@ -70,7 +72,9 @@ def weight_deviations(log_f, expert, n_experts, prior):
         posterior = posterior / posterior.sum(1, keepdims=True) * present[:, None]
         precision[members] -= _diagonal(posterior.sum(2)) - posterior @ posterior.transpose(0, 2, 1)
     covariance = to_simplex @ np.linalg.pinv(precision, hermitian=True) @ to_simplex
-    return np.sqrt(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0))
+    variance = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0)
+    spread = np.diagonal(to_simplex, axis1=1, axis2=2)  # p (1 - p)
+    return np.sqrt(variance / (1 + variance / np.maximum(spread, 1e-300)))
 
 
 def _categorical_covariance(p):

@@ -1,1 +1,21 @@
+"""How well annotations are predicted, how different experts are, and what a team of both achieves."""
 
+from ._annotators import annotation_perplexity, consensus_agreement, membership_dissimilarity
+from ._coverage import (
+    coverage_accuracy_auc,
+    coverage_accuracy_curve,
+    deferral_report,
+    team_accuracy,
+    workload_distribution,
+)
+
+__all__ = [
+    "annotation_perplexity",
+    "consensus_agreement",
+    "coverage_accuracy_auc",
+    "coverage_accuracy_curve",
+    "deferral_report",
+    "membership_dissimilarity",
+    "team_accuracy",
+    "workload_distribution",
+]
