@@ -13,12 +13,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._numerics._dirichlet_categorical import responsibilities
-from .._numerics._marginal_likelihood import (
-    MAX_EXACT_TERMS,
-    log_marginal_draws,
-    log_marginal_exact,
-    n_exact_terms,
-)
+from .._numerics._marginal_likelihood import is_whole, likelihood_method, log_marginal
 from .._numerics._mixture_weights import weight_deviations
 from .._sklearn import Interval, StrOptions, fit_context, transform_output
 from .._torch._annotation_net import build_annotation_net, drop_consensus, sparse_counts, survey
@@ -587,8 +582,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.classes_ = data.classes
         self.cluster_weights_ = weights
         self.alpha_ = net.alpha.numpy()[order]
-        n_terms = n_exact_terms(int(np.ceil(data.votes.sum(1).max())), len(weights))
-        self.likelihood_ = "exact" if n_terms <= MAX_EXACT_TERMS and is_whole(data.votes) else "sobol"
+        self.likelihood_ = likelihood_method(data.votes, len(weights))
         self.history_ = history
         self.n_iter_ = len(history)
         self._order, self._seed, self._n_calls = order, seed, n_calls
@@ -615,8 +609,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if method == "auto":
             # real-valued votes have no exact likelihood, whatever fit saw
             method = self.likelihood_ if all(is_whole(votes) for _, votes in parts) else "sobol"
-        log_marginal = {"exact": log_marginal_exact, "sobol": log_marginal_draws}[method]
-        total = sum(log_marginal(log_f, votes, self.alpha_).sum() for log_f, votes in parts)
+        total = sum(log_marginal(log_f, votes, self.alpha_, method).sum() for log_f, votes in parts)
         return float(total / sum(votes.sum() for _, votes in parts))
 
 
@@ -639,11 +632,6 @@ def check_alpha(alpha, n_clusters):
     if not (np.isfinite(values) & (values > 0)).all():
         raise ValueError(f"alpha={alpha!r} has entries that are not positive and finite; raise them above 0.")
     return np.broadcast_to(values, (n_clusters,)).copy()
-
-
-def is_whole(votes):
-    """Whether all votes are whole numbers."""
-    return bool((votes == np.round(votes)).all())
 
 
 def warn_of_collapse(weights, distance):
