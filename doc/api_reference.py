@@ -46,14 +46,23 @@ API_REFERENCE = [
     {
         "module": "sklearn_l2d.metrics",
         "title": "Metrics",
-        "summary": "How well annotations are predicted, how different experts are, and the simple rivals.",
-        "names": [],
+        "summary": "How well annotations are predicted, how different experts are, what a team of both achieves.",
+        "names": [
+            "annotation_perplexity",
+            "consensus_agreement",
+            "coverage_accuracy_auc",
+            "coverage_accuracy_curve",
+            "deferral_report",
+            "membership_dissimilarity",
+            "team_accuracy",
+            "workload_distribution",
+        ],
     },
     {
         "module": "sklearn_l2d.inspection",
         "title": "Pictures",
         "summary": "Display classes in the style of scikit-learn; matplotlib is imported when one is drawn.",
-        "names": [],
+        "names": ["MembershipDisplay"],
     },
 ]
 

@@ -38,25 +38,21 @@ print(f"perplexity on the archive: {lda.perplexity(crowd.X_anonymous, crowd.coun
 # %%
 # Which of them does each expert follow?
 # --------------------------------------
-# A row of the heat map is one expert. The more often an expert was simulated to err, the less of cluster 0 is in
-# the row, although the training data could not name anyone. Two clusters span one axis of agreement, so the
-# three pairs lie along it; with a hundred labels each, neighbours are not always told apart.
+# Each column of the heat map is one expert, named after the error rate that was simulated, in percent. The more
+# often an expert errs, the less of cluster 0 is in the column, although the training data could not name
+# anyone. Two clusters span one axis of agreement, and the three pairs lie along it; with a hundred labels each,
+# neighbours are not always told apart.
 
 from sklearn_l2d.inspection import MembershipDisplay
 
-fig, ax = plt.subplots(figsize=(4.5, 4))
-MembershipDisplay.from_estimator(lda, crowd.X_identified, answers, ax=ax)
-fig.tight_layout()
+MembershipDisplay.from_estimator(lda, crowd.X_identified, answers)
 
 # %%
-# How little is enough?
-# ---------------------
-# The same picture from 25 labels of each expert instead of 100. The memberships move towards the average
-# annotator, because there is less evidence.
+# How sure is that?
+# -----------------
+# The same picture from 25 labels of each expert instead of 100, with the standard deviation of every entry.
 
 few = load_digits_crowd(n_identified=25)
 few_answers = pd.DataFrame(few.annotations, columns=few.experts)
-fig, ax = plt.subplots(figsize=(4.5, 4))
-MembershipDisplay.from_estimator(lda, few.X_identified, few_answers, ax=ax)
-fig.tight_layout()
+MembershipDisplay.from_estimator(lda, few.X_identified, few_answers, std=True)
 plt.show()

@@ -1,6 +1,6 @@
 """Learning to defer on anonymously annotated data, the scikit-learn way."""
 
-from . import annotations, cluster, datasets
+from . import annotations, cluster, datasets, inspection, metrics
 from ._version import __version__
 from .annotations import AnnotatedTarget, anonymize, encode_annotations, from_long, to_counts, to_long
 from .cluster import AnnotatorLDA
@@ -15,6 +15,8 @@ __all__ = [
     "datasets",
     "encode_annotations",
     "from_long",
+    "inspection",
+    "metrics",
     "to_counts",
     "to_long",
 ]
