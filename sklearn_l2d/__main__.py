@@ -1,0 +1,221 @@
+"""``python -m sklearn_l2d``: from anonymous votes to who behaves alike, told on data of the package or on yours."""
+
+import argparse
+import os
+import sys
+import warnings
+from pathlib import Path
+
+from ._cli import _report
+from ._cli._crowds import digits_crowd, real_crowd
+from ._cli._onboarding import (
+    Settings,
+    compare_sizes,
+    describe_behaviours,
+    judge,
+    learn_behaviours,
+    place_experts,
+)
+from ._cli._tables import read_crowd, write_roster
+from .inspection import MembershipDisplay
+from .inspection._matplotlib import import_pyplot
+
+_SIZES = (1, 2, 3, 4)
+_CLUSTERS = {"music_genre": 3}  # where two behaviours are known to be too few
+
+_EXAMPLES = """\
+examples:
+  python -m sklearn_l2d
+      the embedded crowd: digits and six simulated experts
+  python -m sklearn_l2d --data cue_conflict --labels 25
+      a real set below the folder named by SKLEARN_L2D_DATA, from 25 labels of each expert
+  python -m sklearn_l2d --data cifar10
+      a real set whose annotators are unknown: how many behaviours there are, and what they are like
+  python -m sklearn_l2d --counts votes.csv --features items.csv --identified known.csv
+      your own tables; writes roster.csv and membership.png
+
+tables (CSV with a header; items are joined by their id):
+  --counts               id,<class>,<class>,...      votes for each class; a row of zeros is an item without votes
+  --features             id,<name>,<name>,...        numbers; must cover the ids of --counts
+  --identified           task,annotator,label        one row per label: the id of an item, who, and which class
+  --identified-features  id,<name>,<name>,...        for the tasks; without it they are looked up in --features
+
+The experts' items may differ from one another, and should not be in --counts. The roster has one row per expert:
+expert, labels, cluster, membership_0, ..., std_0, ..., one_net_agreement, majority_agreement, accuracy (empty where
+unknown).
+"""
+
+
+def build_parser():
+    """Parser of the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m sklearn_l2d",
+        description="Learn how annotators behave from anonymous votes, then say which experts behave alike.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    source = parser.add_argument_group("data")
+    source.add_argument("--data", metavar="NAME", help="a set of load_crowd: cue_conflict, music_genre, cifar10, ...")
+    source.add_argument("--counts", metavar="FILE", type=Path, help="your anonymous votes")
+    source.add_argument("--features", metavar="FILE", type=Path, help="features of your items")
+    source.add_argument("--identified", metavar="FILE", type=Path, help="labels of known experts")
+    source.add_argument("--identified-features", metavar="FILE", type=Path, help="features of the experts' items")
+    source.add_argument(
+        "--labels", metavar="N", type=_positive(int), default=100, help="identified labels per expert (default: 100)"
+    )
+    model = parser.add_argument_group("model")
+    model.add_argument("--clusters", metavar="K", type=_positive(int), help="number of behaviours (default: 2)")
+    model.add_argument(
+        "--alpha", type=_positive(float), default=50.0, help="concentration of the mixtures (default: 50)"
+    )
+    model.add_argument("--epochs", type=_positive(int), default=60, help="epochs of training (default: 60)")
+    model.add_argument("--seed", type=int, default=0, help="seed of everything random (default: 0)")
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--figure", metavar="FILE", type=Path, default="membership.png", help="heat map (default: membership.png)"
+    )
+    output.add_argument("--no-figure", action="store_true", help="draw nothing")
+    output.add_argument("--output", metavar="FILE", type=Path, help="roster as CSV (default with --counts: roster.csv)")
+    output.add_argument("--quiet", action="store_true", help="no progress bars")
+    return parser
+
+
+def main(argv=None):
+    """Run the command.
+
+    Parameters
+    ----------
+    argv : list of str, default=None
+        Arguments; None takes those of the process.
+
+    Returns
+    -------
+    status : int
+        0, or 2 where the data or the arguments cannot be used; the reason is then one line on standard error.
+    """
+    parser = build_parser()
+    args = parser.parse_args(argv)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            check_arguments(args)
+            run(args)
+        except (ValueError, OSError, ImportError) as error:
+            print(f"{parser.prog}: error: {' '.join(str(error).split())}", file=sys.stderr)
+            return 2
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        say(f"Note: {message}")
+    return 0
+
+
+def check_arguments(args):
+    """Refuse what cannot work before any time is spent."""
+    if args.data is not None and args.counts is not None:
+        raise ValueError("--data and --counts exclude each other; give one of them.")
+    if (args.counts is None) != (args.features is None):
+        raise ValueError("--counts and --features belong together; give both.")
+    for name in ("identified", "identified_features"):
+        needs = "counts" if name == "identified" else "identified"
+        if getattr(args, name) is not None and getattr(args, needs) is None:
+            raise ValueError(f"--{name.replace('_', '-')} needs --{needs}.")
+    if args.counts is not None and args.identified is not None and args.output is None:
+        args.output = Path("roster.csv")
+    args.figure = None if args.no_figure else args.figure
+    for path in (args.figure, args.output):
+        if path is not None and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+            raise ValueError(f"cannot write {path}: {path.parent} is not a folder that can be written to.")
+    if args.figure is not None:
+        try:
+            import_pyplot("the figure")
+        except ImportError as error:
+            raise ImportError(f"{error} Or pass --no-figure.") from error
+
+
+def run(args):
+    """Load the data, then tell the story that they allow."""
+    settings = Settings(
+        n_clusters=args.clusters or _CLUSTERS.get(args.data, 2),
+        alpha=args.alpha,
+        epochs=args.epochs,
+        seed=args.seed,
+        progress=not args.quiet,
+    )
+    crowd = load(args)
+    say(*_report.tell_crowd(crowd))
+    if crowd.annotations is None:
+        tell_archive(crowd, settings)
+    else:
+        tell_onboarding(crowd, settings, figure=args.figure, output=args.output)
+
+
+def load(args):
+    """Crowd that the arguments name."""
+    if args.counts is not None:
+        return read_crowd(args.counts, args.features, args.identified, args.identified_features)
+    if args.data is not None:
+        return real_crowd(args.data, args.labels, args.seed)
+    return digits_crowd(args.labels, args.seed)
+
+
+def tell_archive(crowd, settings):
+    """Story of an archive without a roster: how many behaviours there are, and what they are like."""
+    perplexities = compare_sizes(crowd, settings, sorted({*_SIZES, settings.n_clusters}))
+    behaviours = learn_behaviours(crowd, settings)
+    say(*_report.tell_sizes(perplexities, len(crowd.classes), settings.n_clusters))
+    say(*_report.tell_behaviours(describe_behaviours(behaviours, crowd)))
+    say("There are no known experts to place, hence no roster and no figure.")
+
+
+def tell_onboarding(crowd, settings, figure=None, output=None):
+    """Story of a roster: behaviours from the archive, memberships of the experts, and what simpler scores say.
+
+    Returns
+    -------
+    behaviours, roster : Behaviours, Roster
+        What was learnt, for the steps that come after.
+    """
+    behaviours = learn_behaviours(crowd, settings)
+    roster = place_experts(behaviours, crowd)
+    say(*_report.tell_behaviours(describe_behaviours(behaviours, crowd)))
+    say(*_report.tell_roster(roster))
+    say(*_report.tell_ends(roster))
+    verdicts = judge(crowd, roster)
+    say(*(_report.tell_verdicts(crowd, verdicts) if verdicts else _report.tell_without_truth(roster)))
+    if output is not None:
+        write_roster(output, roster)
+        say(f"Roster written to {output}.")
+    if figure is not None:
+        draw(roster, figure)
+        say(f"Figure written to {figure}.")
+    return behaviours, roster
+
+
+def draw(roster, path):
+    """Save the heat map, with the experts in order where there are many."""
+    plt = import_pyplot("the figure")
+    display = MembershipDisplay.from_predictions(
+        roster.membership, experts=roster.experts, std=roster.std, sort=len(roster.experts) > 10
+    )
+    display.figure_.savefig(path, dpi=150)
+    plt.close(display.figure_)
+
+
+def say(*lines):
+    """Print a paragraph."""
+    if lines:
+        print(*lines, sep="\n", end="\n\n")
+
+
+def _positive(kind):
+    def parse(text):
+        value = kind(text)
+        if not 0 < value < float("inf"):
+            raise argparse.ArgumentTypeError(f"{text} is not positive and finite")
+        return value
+
+    parse.__name__ = kind.__name__  # named in the message of argparse
+    return parse
+
+
+if __name__ == "__main__":
+    sys.exit(main())

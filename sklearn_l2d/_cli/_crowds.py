@@ -1,0 +1,150 @@
+"""Crowds in the form of the story: an anonymous archive and, where there is one, a roster of known experts."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.model_selection import GroupShuffleSplit
+
+from ..annotations import to_counts
+from ..datasets import load_crowd, load_digits_crowd, sample_identified
+
+MAX_ITEMS = 6000  # of an archive: more would take longer than a demonstration should
+MIN_LABELS = 5  # below which an expert of a real set says too little
+_SHARED_BY = ("shape_id", "patient", "slide")  # items that share one of these must not be split
+
+
+@dataclass
+class Crowd:
+    """What the story is about; labels are positions in `classes`, -1 where there is none.
+
+    Attributes
+    ----------
+    title : str
+        What the items and the experts are.
+    X, counts : ndarrays of shape (n, d) and (n, C)
+        The anonymous archive.
+    classes : list of str
+        Names of the classes.
+    y : ndarray of shape (n,), or None
+        True classes of the archive; used to judge, never to fit.
+    X_identified, annotations : ndarrays of shape (n', d) and (n', M), or None
+        Items whose annotators are known.
+    experts : list of str
+        Names of the experts.
+    y_identified : ndarray of shape (n',), or None
+        True classes of the identified items.
+    accuracy : ndarray of shape (M,), or None
+        Share of right answers of each expert among all their labels, not only the identified ones.
+    groups : ndarray of shape (M,), or None
+        Who truly belongs together.
+    groups_are : str
+        What the groups are, after "experts who".
+    """
+
+    title: str
+    X: np.ndarray
+    counts: np.ndarray
+    classes: list
+    y: np.ndarray | None = None
+    X_identified: np.ndarray | None = None
+    annotations: np.ndarray | None = None
+    experts: list = ()
+    y_identified: np.ndarray | None = None
+    accuracy: np.ndarray | None = None
+    groups: np.ndarray | None = None
+    groups_are: str = ""
+
+
+def digits_crowd(n_labels, seed):
+    """The embedded crowd."""
+    data = load_digits_crowd(n_identified=n_labels, random_state=seed)
+    return Crowd(
+        title="handwritten digits, labelled by three pairs of simulated experts who err rarely, sometimes and often",
+        X=data.X_anonymous,
+        counts=data.counts,
+        classes=list(data.target_names),
+        y=data.y_anonymous,
+        X_identified=data.X_identified,
+        annotations=data.annotations,
+        experts=list(data.experts),
+        y_identified=data.y_identified,
+        accuracy=1 - np.asarray(data.realized_rates),
+        groups=np.asarray(data.groups),
+        groups_are="err equally often",
+    )
+
+
+def real_crowd(name, n_labels, seed):
+    """A set of `load_crowd`; three quarters of its items become the archive where its annotators are known."""
+    data = load_crowd(name)
+    if data.X is None:
+        raise ValueError(f"the set {name!r} has labels only, and behaviours are learnt from features; choose another.")
+    if data.ann_item is None:
+        return _anonymous_crowd(data, seed)
+    if data.annotations is None:
+        raise ValueError(f"the set {name!r} is too large for this command; use load_crowd and AnnotatorLDA.")
+    return _identified_crowd(data, n_labels, seed)
+
+
+def _anonymous_crowd(data, seed):
+    # a second part of such a set was labelled by another crowd
+    wanted = np.flatnonzero((data.counts.sum(1) > 0) & (True if data.split is None else data.split == 0))
+    rows = _some(wanted, MAX_ITEMS, seed)
+    return Crowd(
+        title=f"the set {data.name}, whose annotators are unknown",
+        X=data.X[rows],
+        counts=data.counts[rows],
+        classes=list(data.target_names),
+        y=_known(data.y[rows]),
+    )
+
+
+def _identified_crowd(data, n_labels, seed):
+    annotations = data.annotations
+    if data.name == "cue_conflict":  # the other two stimulus sets leave no conflict to resolve
+        annotations = np.where(data.stimulus_set[:, None] == 0, annotations, -1)
+    labelled = np.flatnonzero((annotations >= 0).any(axis=1))
+    key = next((key for key in _SHARED_BY if key in data), None)
+    units = labelled if key is None else data[key][labelled]
+    archive, rest = next(GroupShuffleSplit(1, test_size=0.25, random_state=seed).split(labelled, groups=units))
+    archive, rest = _some(labelled[archive], MAX_ITEMS, seed), labelled[rest]
+
+    present = np.flatnonzero((annotations[rest] >= 0).sum(0) >= MIN_LABELS)
+    identified = annotations[np.ix_(rest, present)]
+    kept_labels = np.minimum((identified >= 0).sum(0), n_labels)
+    identified = sample_identified(identified, kept_labels, random_state=seed)
+    kept = (identified >= 0).any(axis=1)
+    names = data.annotator_names
+    right = _share_equal(annotations[:, present], data.y)
+    crowd = Crowd(
+        title=f"the set {data.name}; experts with fewer than {MIN_LABELS} identified labels are left out",
+        X=data.X[archive],
+        counts=to_counts(annotations[archive], classes=range(len(data.target_names))),
+        classes=list(data.target_names),
+        y=_known(data.y[archive]),
+        X_identified=data.X[rest[kept]],
+        annotations=identified[kept],
+        experts=[str(m) if names is None else str(names[m]) for m in present],
+        y_identified=_known(data.y[rest[kept]]),
+        accuracy=right if np.isfinite(right).any() else None,
+    )
+    if data.name == "cue_conflict":
+        crowd.groups = (_share_equal(annotations[:, present], data.y_texture) > right).astype(int)
+        crowd.groups_are = "answer by the same cue, shape or texture"
+    return crowd
+
+
+def _known(y):
+    return y if (y >= 0).any() else None
+
+
+def _some(rows, limit, seed):
+    """At most `limit` of the rows, drawn without replacement."""
+    return rows if len(rows) <= limit else np.sort(np.random.default_rng(seed).choice(rows, limit, replace=False))
+
+
+def _share_equal(annotations, answer):
+    """Share of each expert's labels that equal `answer`, over items where both are known; NaN without any."""
+    both = (annotations >= 0) & (answer >= 0)[:, None]
+    equal = (annotations == answer[:, None]) & both
+    return np.divide(equal.sum(0), both.sum(0), out=np.full(annotations.shape[1], np.nan), where=both.any(0))
