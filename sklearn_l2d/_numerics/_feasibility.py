@@ -34,13 +34,9 @@ def check_share_sums(lower, upper, names=None):
     names = range(len(lower)) if names is None else names
     for name, low, high in zip(names, lower, upper, strict=True):
         if not (0 <= low <= 1 and 0 <= high <= 1):
-            raise ValueError(
-                f"The share bounds of {name!r} are ({low:g}, {high:g}). Choose them within [0, 1]."
-            )
+            raise ValueError(f"The share bounds of {name!r} are ({low:g}, {high:g}). Choose them within [0, 1].")
         if low > high:
-            raise ValueError(
-                f"The lower share bound {low:g} of {name!r} exceeds its upper bound {high:g}. Swap them."
-            )
+            raise ValueError(f"The lower share bound {low:g} of {name!r} exceeds its upper bound {high:g}. Swap them.")
     if lower.sum() > 1 + _ROUNDING:
         raise ValueError(
             f"The lower share bounds add up to {lower.sum():g}, more than the whole work. "
@@ -118,9 +114,7 @@ def check_share_bounds(
     )
     if result.fun <= 1e-7:
         return
-    labels = (
-        [repr(name) for name in names] if names is not None else [f"expert {m}" for m in range(n_experts)]
-    )
+    labels = [repr(name) for name in names] if names is not None else [f"expert {m}" for m in range(n_experts)]
     labels += [f"target {name!r}" for name in (range(n_targets) if target_names is None else target_names)]
     bounds = [f"the upper bound {bound:g} of {label}" for bound, label in zip(high, labels, strict=True)]
     bounds += [f"the lower bound {bound:g} of {label}" for bound, label in zip(low, labels, strict=True)]
@@ -130,9 +124,7 @@ def check_share_bounds(
         f"{'raise' if i < n_totals else 'reduce'} {bounds[i]} by at least {change[i]:.3g}"
         for i in np.flatnonzero(change > 1e-7)
     ]
-    raise ValueError(
-        f"These share bounds cannot be met together: {', '.join(at_odds)}. Try to {' and '.join(fixes)}."
-    )
+    raise ValueError(f"These share bounds cannot be met together: {', '.join(at_odds)}. Try to {' and '.join(fixes)}.")
 
 
 def nearest_target_shares(shares, lower, upper, support, *, target_lower=None, target_upper=None):
@@ -172,6 +164,4 @@ def _total_matrix(support):
     cells = np.arange(len(target))
     n_targets, n_experts = support.shape
     rows = np.concatenate([expert, n_experts + target])
-    return coo_array(
-        (np.ones(2 * len(cells)), (rows, np.tile(cells, 2))), shape=(n_experts + n_targets, len(cells))
-    )
+    return coo_array((np.ones(2 * len(cells)), (rows, np.tile(cells, 2))), shape=(n_experts + n_targets, len(cells)))

@@ -51,9 +51,7 @@ def annotation_log_likelihood(codes, y_codes, n_classes, smoothing, predicted=No
     log_likelihood : ndarray of shape (n_items, n_experts)
     """
     codes, y_codes = np.asarray(codes), np.asarray(y_codes)
-    right = np.where(
-        codes < 0, 1.0 / n_classes if predicted is None else predicted, codes == y_codes[:, None]
-    )
+    right = np.where(codes < 0, 1.0 / n_classes if predicted is None else predicted, codes == y_codes[:, None])
     return np.log(right * (1.0 - smoothing) + (1.0 - right) * (smoothing / (n_classes - 1)))
 
 
@@ -120,9 +118,7 @@ def gate_posterior(
         reached = likelihood @ selection.T
         with np.errstate(divide="ignore"):
             log_target = log_gate + np.log(reached)
-        targets, dual, n_iter, violation = project_onto_shares(
-            log_target, *target_bounds, dual=target_dual, **options
-        )
+        targets, dual, n_iter, violation = project_onto_shares(log_target, *target_bounds, dual=target_dual, **options)
         experts = likelihood * (_safe_divide(targets, reached) @ selection)
         return GatePosterior(targets, experts, dual, np.zeros(n_experts), n_iter, violation)
     if not _bind(*target_bounds):
@@ -130,9 +126,7 @@ def gate_posterior(
         reached = gate @ selection
         with np.errstate(divide="ignore"):
             log_expert = log_likelihood + np.log(reached)
-        experts, dual, n_iter, violation = project_onto_shares(
-            log_expert, *expert_bounds, dual=expert_dual, **options
-        )
+        experts, dual, n_iter, violation = project_onto_shares(log_expert, *expert_bounds, dual=expert_dual, **options)
         targets = gate * (_safe_divide(experts, reached) @ selection.T)
         return GatePosterior(targets, experts, np.zeros(n_targets), dual, n_iter, violation)
 

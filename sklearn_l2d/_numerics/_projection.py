@@ -12,6 +12,10 @@ _REFERENCE_RADIUS = 50.0
 _SUBSET_CELLS = 500_000
 _SUBSET_STRIDE = 16
 _CHUNK_CELLS = 1 << 17
+# Newton steps after which rows whose log-responsibilities span more than `_SHARP` are softened first.
+_PATIENCE = 40
+_SHARP = 20.0
+_SOFTENING = 2.0
 
 
 @one_blas_thread
@@ -68,23 +72,32 @@ def project_onto_shares(log_q, lower, upper, *, dual=None, sample_weight=None, t
     lower, upper = check_share_sums(lower, upper)
     log_q = np.asarray(log_q, dtype=np.float64)
     weight = normalised_weight(sample_weight, len(log_q))
-    dual = start_dual(dual, lower, upper)
     bounded = np.flatnonzero((upper > 0) & ((lower > 0) | (upper < 1)))
     bounds = lower[bounded], upper[bounded]
+    warm, dual = dual is not None, start_dual(dual, lower, upper)
 
-    if not dual.any() and len(log_q) * bounded.size > _SUBSET_CELLS:
+    if not warm and len(log_q) * bounded.size > _SUBSET_CELLS:
         rows = slice(None, None, _SUBSET_STRIDE)
         evaluate, curvature, _ = _moments(log_q[rows], weight[rows] / weight[rows].sum(), dual, bounded)
         tilt, *_, n_iter = minimise_share_dual(
-            evaluate, curvature, *bounds, dual[bounded], tol=1e-4, max_iter=50
+            evaluate, curvature, *bounds, dual[bounded], tol=1e-4, max_iter=_PATIENCE
         )
         # A subset may lack the rows that make the bounds attainable: its runaway multipliers are no start.
-        if n_iter < 50:
+        if n_iter < _PATIENCE:
             dual[bounded] = tilt
     evaluate, curvature, posterior = _moments(log_q, weight, dual, bounded)
-    dual[bounded], _, state, n_iter = minimise_share_dual(
-        evaluate, curvature, *bounds, dual[bounded], tol=tol, max_iter=max_iter
+    patience = min(max_iter, _PATIENCE)
+    tilt, _, state, n_iter = minimise_share_dual(
+        evaluate, curvature, *bounds, dual[bounded], tol=tol, max_iter=patience
     )
+    if n_iter == patience < max_iter:
+        # Rows that are all but decided leave Newton's method without curvature; softer ones lead the way.
+        if np.ptp(log_q[np.isfinite(log_q)]) > _SHARP:
+            options = {"sample_weight": sample_weight, "tol": max(tol, 1e-4), "max_iter": max_iter}
+            _, softer, *_ = project_onto_shares(log_q / _SOFTENING, lower, upper, **options)
+            tilt = _SOFTENING * softer[bounded]
+        tilt, _, state, n_iter = minimise_share_dual(evaluate, curvature, *bounds, tilt, tol=tol, max_iter=max_iter)
+    dual[bounded] = tilt
     q = posterior(state)
     return q, dual, n_iter, share_violation(weight @ q, lower, upper)
 

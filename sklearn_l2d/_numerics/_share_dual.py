@@ -4,6 +4,8 @@ import numpy as np
 
 _RIDGE = 1e-12
 _MAX_HALVINGS = 30
+# A longer Newton step comes from a flat stretch, where its length means nothing.
+_LONGEST_STEP = 30.0
 
 
 def minimise_share_dual(evaluate, curvature, lower, upper, start, *, overlap=1, tol=1e-8, max_iter=200):
@@ -57,10 +59,9 @@ def minimise_share_dual(evaluate, curvature, lower, upper, start, *, overlap=1, 
         direction = np.zeros_like(t)
         direction[active] = -np.linalg.solve(hessian, gradient)
         for halving in range(_MAX_HALVINGS + 1):
-            if halving < _MAX_HALVINGS:
-                trial = t + 0.5**halving * direction
-                trial[~pinned & (np.sign(trial) != side)] = 0.0
-            if halving == _MAX_HALVINGS or np.abs(trial - t).max() > 30.0:
+            trial = t + 0.5**halving * direction
+            trial[~pinned & (np.sign(trial) != side)] = 0.0
+            if halving == _MAX_HALVINGS or np.abs(trial - t).max() > _LONGEST_STEP:
                 trial = _majorisation_step(t, shares, lower, upper, overlap)
             new_value, new_shares, new_state = evaluate(trial)
             new_value -= _penalty(trial, lower, upper)

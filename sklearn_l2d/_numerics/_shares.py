@@ -105,15 +105,13 @@ def _prices(logits, lower, upper, weight):
         bounds[0][0], bounds[1][0] = 0.0, 1.0
     bounded = np.flatnonzero((bounds[0] > 0) | (bounds[1] < 1))
     shares = _hard_shares(logits, weight)
-    if share_violation(shares, lower, upper) == 0 or len(lower) == 1:
+    if share_violation(shares, lower, upper) <= 1e-12 or len(lower) == 1:
         return np.zeros(len(lower))
     if bounded.size == 1:
         return _single_price(logits, bounded[0], bounds[0][bounded[0]], bounds[1][bounded[0]], shares, weight)
     prices = _annealed_prices(logits, lower, upper, weight)
     candidates = [prices, _polished_prices(logits, prices, lower, upper, weight)]
-    return min(
-        candidates, key=lambda prices: share_violation(_hard_shares(logits + prices, weight), lower, upper)
-    )
+    return min(candidates, key=lambda prices: share_violation(_hard_shares(logits + prices, weight), lower, upper))
 
 
 def _hard_shares(scores, weight):

@@ -41,3 +41,28 @@ def vote_counts(draw, min_samples=1, max_samples=12, max_votes=6):
     shape = (draw(st.integers(min_samples, max_samples)), draw(st.integers(2, MAX_CLASSES)))
     counts = draw(hnp.arrays(np.int64, shape, elements=st.integers(0, max_votes)))
     return counts if counts.any() else counts + 1
+
+
+@st.composite
+def gate_problems(draw, max_items=8, max_groups=3, max_humans=4):
+    """`log_gate`, `selection` and `log_likelihood` of a two-level mixture, the classifier last in both levels."""
+    n_items, n_groups, n_humans = (draw(st.integers(1, high)) for high in (max_items, max_groups, max_humans))
+    finite = st.floats(-6, 6)
+    log_gate = draw(hnp.arrays(float, (n_items, n_groups + 1), elements=finite))
+    log_gate = log_gate - np.logaddexp.reduce(log_gate, axis=1, keepdims=True)
+    log_likelihood = -np.abs(draw(hnp.arrays(float, (n_items, n_humans + 1), elements=finite)))
+    weights = draw(hnp.arrays(float, (n_groups, n_humans), elements=st.sampled_from([0.0, 0.2, 1.0])))
+    weights[np.arange(n_groups), draw(hnp.arrays(int, n_groups, elements=st.integers(0, n_humans - 1)))] = 1.0
+    selection = np.zeros((n_groups + 1, n_humans + 1))
+    selection[:-1, :-1] = weights / weights.sum(axis=1, keepdims=True)
+    selection[-1, -1] = 1.0
+    return log_gate, selection, log_likelihood
+
+
+@st.composite
+def share_bounds(draw, n):
+    """Bounds (lower, upper) of n shares around a common distribution, so that they can be met."""
+    centre = np.array(draw(st.lists(st.integers(1, 6), min_size=n, max_size=n)), dtype=float)
+    centre /= centre.sum()
+    widths = draw(hnp.arrays(float, (2, n), elements=st.sampled_from([0.0, 0.05, 1.0])))
+    return np.maximum(centre - widths[0], 0.0), np.minimum(centre + widths[1], 1.0)

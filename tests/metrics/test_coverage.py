@@ -1,0 +1,187 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from sklearn_l2d.metrics import (
+    coverage_accuracy_auc,
+    coverage_accuracy_curve,
+    deferral_report,
+    team_accuracy,
+    workload_distribution,
+)
+
+Y = np.array([0, 1, 2, 1, 0])
+CLASSIFIER = np.array([0, 1, 0, 0, 1])
+ANNOTATIONS = np.array([[0, 1, 0], [1, -1, 2], [2, 2, -1], [-1, -1, 1], [1, 0, 0]])
+SELECTION = np.array([[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]])
+DEFERRAL = np.array([0, -1, 1, 0, 1])
+# Item by item: half right; classifier right; only expert 1 answered, right; nobody of target 0 answered and
+# the classifier is wrong; both experts of target 1 right.
+TEAM = np.array([0.5, 1.0, 1.0, 0.0, 1.0])
+
+
+def test_curve_sorts_averages_ties_and_adds_ends():
+    coverage, accuracy = coverage_accuracy_curve(
+        [0.5, 0.25, 0.5], [0.8, 0.9, 0.6], human_accuracy=0.95, classifier_accuracy=0.5
+    )
+    np.testing.assert_allclose(coverage, [0, 0.25, 0.5, 1])
+    np.testing.assert_allclose(accuracy, [0.95, 0.9, 0.7, 0.5])
+
+
+def test_area_by_hand():
+    area = coverage_accuracy_auc([0.25], [0.9], human_accuracy=0.8, classifier_accuracy=0.6)
+    assert area == pytest.approx(0.25 * 0.85 + 0.75 * 0.75)
+    measured = coverage_accuracy_auc([0, 1], [0.4, 0.6], human_accuracy=0.9, classifier_accuracy=0.9)
+    assert measured == pytest.approx(0.5)
+
+
+def test_random_deferral_is_a_straight_line():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 4000)
+    annotations = np.where(rng.random((4000, 2)) < [0.9, 0.7], y[:, None], (y[:, None] + 1) % 3)
+    classifier = np.where(rng.random(4000) < 0.6, y, (y + 1) % 3)
+    points = []
+    for coverage in np.linspace(0, 1, 11):
+        deferral = np.where(rng.random(4000) < coverage, -1, 0)
+        points.append((np.mean(deferral == -1), team_accuracy(y, deferral, classifier, annotations, [[0.5, 0.5]])))
+    ends = points[0][1], points[-1][1]
+    assert coverage_accuracy_auc(*np.transpose(points)) == pytest.approx(np.mean(ends), abs=0.01)
+    assert np.mean(ends) == pytest.approx((0.8 + 0.6) / 2, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"classifier_accuracy": 0.5}, "no point has coverage 0. Add one or give human_accuracy"),
+        ({"human_accuracy": 0.5}, "no point has coverage 1. Add one or give classifier_accuracy"),
+        ({"human_accuracy": 80.0, "classifier_accuracy": 0.5}, "accuracy: every value"),
+    ],
+)
+def test_curve_refuses_open_ends_and_percentages(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        coverage_accuracy_curve([0.5], [0.7], **kwargs)
+
+
+def test_curve_refuses_other_nonsense():
+    with pytest.raises(ValueError, match="coverage: every value"):
+        coverage_accuracy_auc([0, 1.2, 1], [0.5, 0.5, 0.5])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        coverage_accuracy_auc([0, 1], [0.5, 0.5, 0.5])
+
+
+def test_team_accuracy_by_hand():
+    got = team_accuracy(Y, DEFERRAL, CLASSIFIER, ANNOTATIONS, SELECTION)
+    assert got == pytest.approx(TEAM.mean())
+    weight = np.arange(1, 6)
+    got = team_accuracy(Y, DEFERRAL, CLASSIFIER, ANNOTATIONS, SELECTION, weight)
+    assert got == pytest.approx(np.average(TEAM, weights=weight))
+
+
+def test_experts_are_the_targets_by_default():
+    assert team_accuracy(Y, np.zeros(5, int), CLASSIFIER, ANNOTATIONS) == pytest.approx(3 / 5)
+
+
+def test_team_accuracy_equals_the_mean_over_draws():
+    rng = np.random.default_rng(1)
+    draws = []
+    for _ in range(4000):
+        decided = CLASSIFIER.copy()
+        for i in np.flatnonzero(DEFERRAL >= 0):
+            w = SELECTION[DEFERRAL[i]] * (ANNOTATIONS[i] >= 0)
+            if w.any():
+                decided[i] = ANNOTATIONS[i, rng.choice(3, p=w / w.sum())]
+        draws.append(np.mean(decided == Y))
+    got = team_accuracy(Y, DEFERRAL, CLASSIFIER, ANNOTATIONS, SELECTION)
+    assert np.mean(draws) == pytest.approx(got, abs=0.01)
+
+
+def test_labels_of_any_kind():
+    names = np.array(["a", "b", "c"])
+    text = pd.DataFrame(np.where(ANNOTATIONS < 0, None, names[ANNOTATIONS]), columns=["x", "y", "z"])
+    got = team_accuracy(names[Y], DEFERRAL, names[CLASSIFIER], text, SELECTION)
+    assert got == pytest.approx(TEAM.mean())
+    # With classes -1 and 1, -1 is a vote and only NaN is missing.
+    votes = [[-1.0, np.nan], [np.nan, 1.0]]
+    assert team_accuracy([-1, -1], [0, 1], [1, 1], votes) == 0.5
+    assert team_accuracy([-1, -1], [1, 0], [1, -1], votes) == 0.5
+
+
+def test_workload_by_hand():
+    expected = np.array([0.5, 0.5 + 1.0 + 0.25, 0.75, 2.0]) / 5
+    np.testing.assert_allclose(workload_distribution(DEFERRAL, SELECTION, ANNOTATIONS), expected)
+    np.testing.assert_allclose(workload_distribution(DEFERRAL, SELECTION), np.array([1, 1.5, 1.5, 1.0]) / 5)
+    np.testing.assert_allclose(workload_distribution([2, -1, 0, 2], n_experts=3), [0.25, 0, 0.5, 0.25])
+    weighted = workload_distribution([2, -1], n_experts=3, sample_weight=[3, 1])
+    np.testing.assert_allclose(weighted, [0, 0, 0.75, 0.25])
+
+
+def test_report_by_hand():
+    report = deferral_report(
+        Y,
+        DEFERRAL,
+        CLASSIFIER,
+        pd.DataFrame(np.where(ANNOTATIONS < 0, np.nan, ANNOTATIONS), columns=["ann", "bob", "eve"]),
+        SELECTION,
+        coverage=(0.1, 0.3),
+        workload=[[0, 0.2], [0, 1], [0, 0.5]],
+        target_names=["day", "night"],
+    )
+    numbers = {key: value for key, value in report.items() if key not in ("targets", "experts")}
+    assert numbers == {
+        "n_samples": 5,
+        "coverage": pytest.approx(0.2),
+        "requested_coverage": (0.1, 0.3),
+        "fallback": pytest.approx(0.2),
+        "team_accuracy": pytest.approx(0.7),
+        "classifier_accuracy": pytest.approx(0.4),
+        "accuracy_deferred": pytest.approx(2.5 / 4),
+        "accuracy_kept": 1.0,
+        "classifier_accuracy_deferred": pytest.approx(0.25),
+    }
+    targets = pd.DataFrame(report["targets"]).set_index("target")
+    assert targets.index.tolist() == ["day", "night", "classifier"]
+    np.testing.assert_allclose(targets["share"], [0.4, 0.4, 0.2])
+    np.testing.assert_allclose(targets["accuracy"], [0.25, 1, 1])
+    np.testing.assert_allclose(targets["classifier_accuracy"], [0.5, 0, 1])
+    np.testing.assert_allclose(targets["fallback"], [0.5, 0, 0])
+    experts = pd.DataFrame(report["experts"]).set_index("expert")
+    assert experts.index.tolist() == ["ann", "bob", "eve", "classifier"]
+    np.testing.assert_allclose(experts["share"], [0.1, 0.35, 0.15, 0.4])
+    np.testing.assert_allclose(experts["accuracy"], [1, 1.25 / 1.75, 1, 0.5])
+    np.testing.assert_allclose(experts["requested_high"], [0.2, 1, 0.5, 0.3])
+
+
+def test_report_over_nothing_is_nan():
+    report = deferral_report(Y, np.full(5, -1), CLASSIFIER, ANNOTATIONS, coverage=1.0)
+    assert np.isnan(report["accuracy_deferred"])
+    assert report["coverage"] == 1
+    assert report["requested_coverage"] == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"deferral": [0, 1, 2, 0, 0]}, "there are 2 targets"),
+        ({"deferral": [0, -2, 1, 0, 0]}, "codes run from -2"),
+        ({"deferral": [0.0, 1.0, 0, 0, 0]}, "must be integers"),
+        ({"deferral": [0, 1]}, "inconsistent numbers"),
+        ({"selection": [[0.5, 0.5]]}, "one column per expert"),
+        ({"selection": [[-0.5, 0.5, 1], [0, 0, 1]]}, "non-negative"),
+        ({"y_classifier": [0, 1]}, "inconsistent numbers"),
+    ],
+)
+def test_bad_input_is_named(changes, message):
+    kwargs = {
+        "y_true": Y,
+        "deferral": DEFERRAL,
+        "y_classifier": CLASSIFIER,
+        "annotations": ANNOTATIONS,
+        "selection": SELECTION,
+    }
+    with pytest.raises(ValueError, match=message):
+        team_accuracy(**kwargs | changes)
+
+
+def test_unknown_number_of_experts():
+    with pytest.raises(ValueError, match="n_experts"):
+        workload_distribution([0, -1])
