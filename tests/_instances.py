@@ -1,0 +1,92 @@
+"""One registry of cheap estimators for the tests that every estimator shares: a new one joins by one line."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import Bunch
+
+from sklearn_l2d import AnnotatorLDA
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An unfitted estimator and how the common tests treat it.
+
+    `kind` says what the estimator is fitted to and what it answers (`fit`, `outputs`); `grid` holds parameters to
+    search; `expected_failed_checks` gives the reason for each check of scikit-learn that is known to fail.
+    """
+
+    estimator: BaseEstimator
+    kind: str  # "annotator" or "deferrer"
+    grid: dict = field(default_factory=dict)
+    expected_failed_checks: dict = field(default_factory=dict)
+
+    def __str__(self):
+        return str(self.estimator)
+
+
+_FAST = {"hidden_layer_sizes": (4,), "max_epochs": 3, "n_anchor_epochs": 1, "n_consensus_epochs": 2, "random_state": 0}
+
+INSTANCES = [
+    Instance(AnnotatorLDA(dtype="float32", **_FAST), "annotator", grid={"n_clusters": [1, 2], "alpha": [1.0, 20.0]}),
+    Instance(AnnotatorLDA(dtype="float64", **_FAST), "annotator", grid={"n_clusters": [1, 3], "alpha": [5.0]}),
+]
+
+
+def of_kind(kind):
+    """Instances of one kind."""
+    return [instance for instance in INSTANCES if instance.kind == kind]
+
+
+def expected_failed_checks(estimator):
+    """Reasons of the known failures of an estimator of the registry, as scikit-learn asks for them."""
+    return next(i.expected_failed_checks for i in INSTANCES if i.estimator is estimator)
+
+
+def make_crowd(n_samples=60, n_experts=5, labels=(0, 1, 2), random_state=0):
+    """Gaussian classes and experts from very good to erratic, one annotation in four missing (-1 or None)."""
+    rng = np.random.default_rng(random_state)
+    labels = np.array(labels)
+    truth = rng.integers(len(labels), size=n_samples)
+    X = rng.normal(size=(n_samples, 4)) + 2 * np.eye(len(labels), 4)[truth]
+    wrong = rng.random((n_samples, n_experts)) < np.linspace(0.05, 0.6, n_experts)
+    codes = np.where(wrong, rng.integers(len(labels), size=wrong.shape), truth[:, None])
+    codes[rng.random(codes.shape) < 0.25] = -1
+    counts = (codes[:, :, None] == np.arange(len(labels))).sum(1)
+    missing = -1 if labels.dtype.kind in "iu" else None
+    annotations = np.where(codes < 0, missing, labels.astype(object)[codes])
+    return Bunch(
+        X=X,
+        y=labels[truth],
+        counts=counts,
+        annotations=annotations.astype(int) if missing == -1 else annotations,
+        labels=labels,
+    )
+
+
+def fit(instance, estimator, crowd):
+    """Fit an estimator of the kind of `instance` to the crowd."""
+    if instance.kind == "annotator":
+        return estimator.fit(crowd.X, crowd.counts)
+    return estimator.fit(crowd.X, crowd.y, annotations=crowd.annotations)
+
+
+def outputs(instance, estimator, crowd):
+    """All answers of a fitted estimator, as arrays."""
+    X, annotations = crowd.X, crowd.annotations
+    if instance.kind == "annotator":
+        return {
+            "transform": np.asarray(estimator.transform(X, annotations)),
+            "predict": estimator.predict(X, annotations),
+            "predict_annotation_proba": estimator.predict_annotation_proba(X),
+            "item_posterior": estimator.item_posterior(X, crowd.counts),
+            "score": np.array(estimator.score(X, crowd.counts)),
+        }
+    return {
+        "predict": estimator.predict(X),
+        "predict_proba": estimator.predict_proba(X),
+        "predict_deferral": estimator.predict_deferral(X),
+        "predict_deferral_proba": estimator.predict_deferral_proba(X),
+        "score": np.array(estimator.score(X, crowd.y, annotations=annotations)),
+    }

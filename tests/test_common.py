@@ -1,0 +1,239 @@
+"""What every estimator promises, over the registry of `_instances.py`."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from _instances import INSTANCES, expected_failed_checks, fit, make_crowd, of_kind, outputs
+from numpy.testing import assert_array_equal
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_l2d import AnnotatorLDA
+
+# the cheap instances train for three epochs, which may leave two clusters alike
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+each_instance = pytest.mark.parametrize("instance", INSTANCES, ids=str)
+each_annotator = pytest.mark.parametrize("instance", of_kind("annotator"), ids=str)
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    return make_crowd()
+
+
+def fitted(instance, crowd, **params):
+    return fit(instance, clone(instance.estimator).set_params(**params), crowd)
+
+
+def assert_same_outputs(instance, one, other, crowd):
+    got, expected = outputs(instance, one, crowd), outputs(instance, other, crowd)
+    for name in expected:
+        assert_array_equal(got[name], expected[name], err_msg=name)
+
+
+@parametrize_with_checks([i.estimator for i in INSTANCES], expected_failed_checks=expected_failed_checks)
+def test_estimator_checks_of_sklearn(estimator, check):
+    check(estimator)
+
+
+@each_instance
+def test_clone_of_a_fitted_estimator_is_unfitted_and_equal(instance, crowd):
+    estimator = fitted(instance, crowd)
+    copied = clone(estimator)
+    assert [name for name in vars(copied) if name.endswith("_")] == []
+    assert copied.get_params() == estimator.get_params()
+    assert_same_outputs(instance, fit(instance, copied, crowd), estimator, crowd)
+
+
+@each_instance
+def test_pickle_predicts_the_same_and_does_not_grow_with_the_data(instance, crowd):
+    small, large = fitted(instance, crowd), fitted(instance, make_crowd(n_samples=900))
+    sizes = [len(pickle.dumps(estimator)) for estimator in (small, large)]
+    assert abs(sizes[1] - sizes[0]) < 500  # one row of X alone would add 840 * 4 * 4 bytes
+    assert_same_outputs(instance, pickle.loads(pickle.dumps(small)), small, crowd)
+
+
+@each_instance
+def test_fit_twice_is_fit_once(instance, crowd):
+    once = fitted(instance, crowd)
+    twice = fit(instance, fitted(instance, make_crowd(random_state=1)), crowd)
+    assert_same_outputs(instance, twice, once, crowd)
+    assert twice.n_iter_ == once.n_iter_ == len(twice.history_)
+
+
+@each_instance
+def test_the_seed_decides(instance, crowd):
+    estimator = fitted(instance, crowd)
+    assert_same_outputs(instance, fitted(instance, crowd), estimator, crowd)
+    other = outputs(instance, fitted(instance, crowd, random_state=1), crowd)
+    assert other["score"] != outputs(instance, estimator, crowd)["score"]
+
+
+@each_instance
+def test_global_random_numbers_are_left_alone(instance, crowd):
+    def state():
+        return np.random.get_state()[1].tolist(), np.random.get_state()[2], torch.get_rng_state().tolist()  # noqa: NPY002
+
+    before = state()
+    outputs(instance, fitted(instance, crowd), crowd)
+    assert state() == before
+
+
+@each_instance
+def test_parameters_and_data_are_not_changed(instance, crowd):
+    estimator = clone(instance.estimator).set_params(hidden_layer_sizes=[4])
+    params, given = estimator.get_params(), copy.deepcopy(estimator.get_params())
+    data = copy.deepcopy(crowd)
+    outputs(instance, fit(instance, estimator, data), data)
+    assert estimator.get_params() == given
+    assert all(estimator.get_params()[name] is value for name, value in params.items())
+    for name in ("X", "y", "counts", "annotations"):
+        assert_array_equal(data[name], crowd[name])
+
+
+@each_instance
+def test_read_only_input_is_enough(instance, crowd):
+    frozen = copy.deepcopy(crowd)
+    for array in frozen.values():
+        array.flags.writeable = False
+    assert_same_outputs(instance, fitted(instance, frozen), fitted(instance, crowd), frozen)
+
+
+@each_instance
+@pytest.mark.parametrize("fault", ["nan in X", "nan in y", "rows", "unscaled"])
+def test_a_fit_that_fails_leaves_the_last_one_usable(instance, crowd, fault):
+    estimator = fitted(instance, crowd)
+    before = copy.deepcopy(vars(estimator))
+    bad = copy.deepcopy(crowd)
+    bad.X = pd.DataFrame(bad.X).add_prefix("new ").assign(more=1.0)
+    if fault == "nan in X":
+        bad.X.iloc[3, 0] = np.nan
+    elif fault == "nan in y":
+        bad.counts = np.where(bad.counts == 2, np.nan, bad.counts)
+        bad.y = np.where(bad.y == 2, np.nan, bad.y)
+    elif fault == "rows":
+        bad.counts, bad.y = bad.counts[:-1], bad.y[:-1]
+    else:
+        bad.X *= {"float32": 1e30, "float64": 1e250}[instance.estimator.dtype]
+    with pytest.raises((ValueError, FloatingPointError)):
+        fit(instance, estimator, bad)
+    assert_same_outputs(instance, estimator, fitted(instance, crowd), crowd)
+    after = vars(estimator)
+    assert set(after) == set(before)
+    assert after["n_features_in_"] == 4
+
+
+@each_instance
+def test_frames_and_string_labels_mean_the_same(instance):
+    crowd = make_crowd()
+    named = make_crowd(labels=("cat", "dog", "eel"))
+    named.X = pd.DataFrame(named.X, columns=list("abcd"), index=np.arange(60) * 7)
+    named.counts = pd.DataFrame(named.counts, columns=named.labels)[["eel", "cat", "dog"]]
+    named.annotations = pd.DataFrame(named.annotations, columns=[f"expert {m}" for m in range(5)])
+    plain, frames = fitted(instance, crowd), fitted(instance, named)
+    assert frames.classes_.tolist() == ["cat", "dog", "eel"]
+    assert frames.feature_names_in_.tolist() == list("abcd")
+    got, expected = outputs(instance, frames, named), outputs(instance, plain, crowd)
+    decoded = {"predict"} if instance.kind == "deferrer" else set()
+    for name in expected:
+        want = named.labels[expected[name]] if name in decoded else expected[name]
+        assert_array_equal(got[name], want, err_msg=name)
+
+
+@each_annotator
+@pytest.mark.parametrize("n_rows", [5, 23], ids=["as many rows as experts", "more rows than experts"])
+@pytest.mark.parametrize("frame", [False, True], ids=["array", "frame"])
+def test_pandas_output_has_a_row_per_expert(instance, crowd, n_rows, frame):
+    estimator = fitted(instance, crowd).set_output(transform="pandas")
+    X, annotations = crowd.X[:n_rows], crowd.annotations[:n_rows]
+    if frame:
+        X = pd.DataFrame(X, index=100 + np.arange(n_rows))
+        annotations = pd.DataFrame(annotations, columns=list("vwxyz"), index=X.index)
+    membership = estimator.transform(X, annotations)
+    assert membership.index.tolist() == (list("vwxyz") if frame else list(range(5)))
+    assert membership.columns.tolist() == estimator.get_feature_names_out().tolist()
+    assert_array_equal(membership, clone_with_default_output(estimator).transform(X, annotations))
+    with_std, std = estimator.transform(X, annotations, return_std=True)
+    pd.testing.assert_frame_equal(with_std, membership)
+    assert std.shape == membership.shape
+    nobody = estimator.transform(X)
+    assert nobody.index.tolist() == (X.index.tolist() if frame else list(range(n_rows)))
+    assert_array_equal(nobody, np.tile(estimator.cluster_weights_, (n_rows, 1)))
+    if frame:
+        both = estimator.fit_transform(pd.DataFrame(crowd.X), crowd.counts, annotations=crowd.annotations)
+        assert both.index.tolist() == list(range(5))
+
+
+def clone_with_default_output(estimator):
+    return copy.deepcopy(estimator).set_output(transform="default")
+
+
+class RecordingLDA(AnnotatorLDA):
+    """Notes the annotations that reach `transform`."""
+
+    def transform(self, X, annotations=None, return_std=False):
+        self.seen_ = None if annotations is None else np.array(annotations)
+        return super().transform(X, annotations, return_std)
+
+
+@each_annotator
+def test_annotations_are_routed_through_a_pipeline(instance, crowd):
+    recorder = RecordingLDA(**instance.estimator.get_params())
+    pipeline = make_pipeline(StandardScaler(), recorder)
+    with config_context(enable_metadata_routing=True):
+        membership = pipeline.fit_transform(crowd.X, crowd.counts, annotations=crowd.annotations)
+        assert_array_equal(recorder.seen_, crowd.annotations)
+        assert_array_equal(pipeline.transform(crowd.X[:20], annotations=crowd.annotations[:20]).shape, (5, 2))
+        assert_array_equal(recorder.seen_, crowd.annotations[:20])
+        assert pipeline.transform(crowd.X[:20]).shape == (20, 2)
+        assert recorder.seen_ is None
+    scaled = StandardScaler().fit_transform(crowd.X)
+    expected = fitted(instance, make_like(crowd, X=scaled)).transform(scaled, crowd.annotations)
+    assert_array_equal(membership, expected)
+
+
+def make_like(crowd, **changes):
+    changed = copy.copy(crowd)
+    changed.update(changes)
+    return changed
+
+
+@each_annotator
+def test_grid_search_in_a_pipeline_without_any_flag(instance, crowd):
+    pipeline = make_pipeline(StandardScaler(), clone(instance.estimator))
+    step = pipeline.steps[-1][0]
+    grid = {f"{step}__{name}": values for name, values in instance.grid.items()}
+
+    def search(n_jobs):
+        cv = KFold(2, shuffle=True, random_state=0)
+        return GridSearchCV(pipeline, grid, cv=cv, n_jobs=n_jobs, error_score="raise").fit(crowd.X, crowd.counts)
+
+    one = search(1)
+    scores = one.cv_results_["mean_test_score"]
+    assert np.isfinite(scores).all()
+    assert one.best_score_ == scores.max()
+    # the first split by hand
+    train, test = next(iter(KFold(2, shuffle=True, random_state=0).split(crowd.X)))
+    by_hand = clone(pipeline).set_params(**one.best_params_).fit(crowd.X[train], crowd.counts[train])
+    assert one.cv_results_["split0_test_score"][one.best_index_] == by_hand.score(crowd.X[test], crowd.counts[test])
+    if instance is INSTANCES[0]:
+        two = search(2)
+        assert_array_equal(two.cv_results_["mean_test_score"], scores)
+        assert_array_equal(two.best_estimator_[-1].cluster_weights_, one.best_estimator_[-1].cluster_weights_)
+
+
+@each_instance
+def test_nothing_is_printed_unless_asked(instance, crowd, capsys):
+    fitted(instance, crowd)
+    assert capsys.readouterr() == ("", "")
+    fitted(instance, crowd, verbose=1)
+    assert "epoch 1/" in capsys.readouterr().out
