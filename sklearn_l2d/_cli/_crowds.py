@@ -34,7 +34,7 @@ class Crowd:
     y_identified : ndarray of shape (n',), or None
         True classes of the identified items.
     accuracy : ndarray of shape (M,), or None
-        Share of right answers of each expert among all their labels, not only the identified ones.
+        Share of right answers of each expert, as far as possible from labels that are not among the identified ones.
     groups : ndarray of shape (M,), or None
         Who truly belongs together.
     groups_are : str
@@ -115,7 +115,9 @@ def _identified_crowd(data, n_labels, seed):
     identified = sample_identified(identified, kept_labels, random_state=seed)
     kept = (identified >= 0).any(axis=1)
     names = data.annotator_names
-    right = _share_equal(annotations[:, present], data.y)
+    others = annotations[:, present].copy()
+    others[rest] = np.where(identified >= 0, -1, others[rest])
+    right = _share_equal(others, data.y)
     crowd = Crowd(
         title=f"the set {data.name}; experts with fewer than {MIN_LABELS} identified labels are left out",
         X=data.X[archive],
@@ -129,7 +131,7 @@ def _identified_crowd(data, n_labels, seed):
         accuracy=right if np.isfinite(right).any() else None,
     )
     if data.name == "cue_conflict":
-        crowd.groups = (_share_equal(annotations[:, present], data.y_texture) > right).astype(int)
+        crowd.groups = (_share_equal(others, data.y_texture) > right).astype(int)
         crowd.groups_are = "answer by the same cue, shape or texture"
     return crowd
 

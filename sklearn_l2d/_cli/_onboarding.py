@@ -16,6 +16,7 @@ from .._numerics._marginal_likelihood import likelihood_method
 from ..cluster import AnnotatorLDA
 from ..metrics import consensus_agreement
 
+NEEDS_TRUTH = "accuracy on the identified rows"  # the one rival that uses the true classes
 _WIDE = 128  # columns above which features are reduced to as many whitened components
 
 
@@ -90,7 +91,7 @@ class Roster:
         found = {
             "agreement with one net": self.one_net,
             "agreement with the others' majority": self.majority,
-            "accuracy on the identified rows": self.accuracy,
+            NEEDS_TRUTH: self.accuracy,
         }
         return {name: score for name, score in found.items() if np.isfinite(score).sum() > 1}
 
@@ -173,11 +174,13 @@ def judge(crowd, roster):
     Returns
     -------
     verdicts : dict of str to dict of str to float
-        For every measure that the crowd allows, the value of "membership" and of each rival.
+        For every measure that the crowd allows, the value of "membership" and of each rival, all scores being cut into
+        groups in the same way; for groups also that of the "hard clusters".
     """
     verdicts = {}
     if crowd.groups is not None:
         found = {"membership": group_agreement(crowd.groups, roster.membership)}
+        found["hard clusters"] = float(adjusted_rand_score(crowd.groups, roster.membership.argmax(1)))
         found |= {name: group_agreement(crowd.groups, score) for name, score in roster.rivals.items()}
         verdicts["groups"] = found
     if crowd.accuracy is not None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._onboarding import rank_correlation
+from ._onboarding import NEEDS_TRUTH, rank_correlation
 
 _LONGEST = 30  # rows of a table of experts; longer rosters show both ends
 _NOTICEABLE = {"groups": 0.05, "ability": 0.02}  # differences that count
@@ -83,8 +83,8 @@ def tell_roster(roster):
 def tell_verdicts(crowd, verdicts):
     """Memberships and rivals against what is truly known."""
     titles = {
-        "groups": f"Experts who {crowd.groups_are}, found again (adjusted Rand index after k-means, 1 is perfect)",
-        "ability": "Rank correlation with the true accuracy over all labels of an expert",
+        "groups": f"Experts who {crowd.groups_are}, found again by k-means (adjusted Rand index, 1 is perfect)",
+        "ability": "Rank correlation with the true accuracy of the experts on other items",
     }
     for measure, found in verdicts.items():
         yield titles[measure] + ":"
@@ -111,7 +111,7 @@ def tell_ends(roster):
     top, bottom = np.argmax(roster.position), np.argmin(roster.position)
     last = roster.membership.shape[1] - 1
     yield (
-        f"{roster.experts[top]} answers most like behaviour 0, {roster.experts[bottom]} most like behaviour {last}. "
+        f"{roster.experts[top]} answers most like behaviour 0, {roster.experts[bottom]} most like behaviour {last}.\n"
         f"A difference between two experts below about {2 * np.sqrt(2) * np.median(roster.std):.2f} may be chance."
     )
 
@@ -125,16 +125,26 @@ def table(header, rows):
 
 
 def _verdict(found, noticeable):
-    membership = found["membership"]
-    rivals = {name: value for name, value in found.items() if name != "membership" and np.isfinite(value)}
-    if np.isnan(membership) or not rivals:
+    """What the numbers of one measure say, and apart from it what true classes would add."""
+    rivals = {name: value for name, value in found.items() if name.startswith("agreement") and np.isfinite(value)}
+    if np.isnan(found["membership"]) or not rivals:
         return "There is nothing to compare."
     best = max(rivals, key=rivals.get)
-    if membership > rivals[best] + noticeable:
-        return f"Membership does better than every rival; the best of them is {best}."
-    if membership >= rivals[best] - noticeable:
-        return f"{best[0].upper()}{best[1:]} does as well: here the simpler score is enough."
-    return f"{best[0].upper()}{best[1:]} does better: here the simpler score is to be preferred."
+    comparison = _compare(found["membership"], rivals[best], noticeable)
+    verdict = {
+        "more": f"Membership does better than either agreement; the nearer one is {best}.",
+        "same": f"{best.capitalize()} does as well: here the simpler score is enough.",
+        "less": f"{best.capitalize()} does better: here the simpler score is to be preferred.",
+    }[comparison]
+    if np.isfinite(found.get(NEEDS_TRUTH, np.nan)):
+        comparison = _compare(found["membership"], found[NEEDS_TRUTH], noticeable)
+        truth = {"more": "worse than membership", "same": "as well as membership", "less": "better than membership"}
+        verdict += f"\n  {NEEDS_TRUTH.capitalize()}, which needs the true classes, does {truth[comparison]}."
+    return verdict
+
+
+def _compare(value, other, noticeable):
+    return "more" if value > other + noticeable else "same" if value >= other - noticeable else "less"
 
 
 def _ranks(values):

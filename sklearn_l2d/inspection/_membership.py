@@ -176,8 +176,7 @@ class MembershipDisplay:
         plt = import_pyplot("MembershipDisplay")
         n_experts, n_clusters = self.membership.shape
         if ax is None:
-            size = (float(np.clip(1.7 + 0.62 * n_experts, 4.2, 14)), 1.3 + 0.62 * n_clusters)
-            _, ax = plt.subplots(figsize=size, layout="constrained")
+            _, ax = plt.subplots(figsize=_figure_size(self.experts, n_clusters), layout="constrained")
         order = np.argsort(self.membership @ np.arange(n_clusters), kind="stable") if sort else np.arange(n_experts)
         shown = {"cmap": cmap, "vmin": 0, "vmax": 1, "aspect": "auto", "interpolation": "nearest"} | (im_kw or {})
         self.ax_, self.figure_ = ax, ax.figure
@@ -212,6 +211,14 @@ class MembershipDisplay:
             colour = {"color": "white" if dark else "black"} | style
             drawn[cluster, expert] = self.ax_.text(expert, cluster, texts[expert][cluster], **colour)
         return drawn
+
+
+def _figure_size(experts, n_clusters):
+    """Width and height in inches, with room for names that have to be turned."""
+    width = float(np.clip(1.7 + 0.62 * len(experts), 4.2, 14))
+    longest = max(len(str(name)) for name in experts)
+    turned = longest * _CHARACTER * 8 * _POINT > (width - 1.7) / len(experts)
+    return width, 1.3 + 0.62 * n_clusters + turned * longest * _CHARACTER * 10 * _POINT
 
 
 def _cell_size(ax, n_experts, n_clusters):
