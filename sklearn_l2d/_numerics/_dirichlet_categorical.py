@@ -34,21 +34,17 @@ def responsibilities(log_f, votes, alpha, *, max_sweeps=100, tol=1e-8):
     rho : tensor of shape (n, K)
         Dirichlet parameters of the items' mixtures, ``alpha + sum_d votes_d zeta_d``.
     """
-    rho = alpha + votes.sum(1, keepdim=True) / len(alpha)
-    zeta, active = None, None
+    # behaviours lead inside: every reduction over them then runs along whole vectors
+    log_f, alpha = log_f.permute(2, 0, 1), alpha.unsqueeze(-1)
+    rho = alpha + votes.sum(1) / len(alpha)
     for _ in range(max_sweeps):
-        new_zeta = torch.softmax(log_f + torch.digamma(rho).unsqueeze(1), -1)
-        new_rho = alpha + (votes.unsqueeze(-1) * new_zeta).sum(1)
-        moved = (new_rho - rho).abs().amax(1) > tol
-        if zeta is None:
-            zeta, rho, active = new_zeta, new_rho, moved
-        else:
-            zeta = torch.where(active[:, None, None], new_zeta, zeta)
-            rho = torch.where(active[:, None], new_rho, rho)
-            active = active & moved
-        if not active.any():
+        zeta = torch.softmax(log_f + torch.digamma(rho).unsqueeze(-1), 0)
+        new_rho = alpha + (votes * zeta).sum(-1)
+        moved = (new_rho - rho).abs().amax(0) > tol
+        if not moved.any():
             break
-    return zeta, rho
+        rho = torch.where(moved, new_rho, rho)  # an item that stands repeats its last update from here on
+    return zeta.permute(1, 2, 0), new_rho.T
 
 
 def evidence_lower_bound(log_f, votes, zeta, rho, alpha):

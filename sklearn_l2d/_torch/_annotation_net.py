@@ -133,7 +133,7 @@ def gather(log_proba, labels):
 
 def pick(logits, labels):
     """Log-probabilities (B, D, K) of the classes `labels` (B, D), from logits (K, B, C)."""
-    return gather(logits, labels) - torch.logsumexp(logits, 2).T.unsqueeze(1)
+    return gather(torch.log_softmax(logits, 2), labels)
 
 
 def temper(consensus, n_members):

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import time
 import warnings
 
 import numpy as np
@@ -54,7 +55,7 @@ class Net(NeuralNet):
             iterator_valid=RowBatches,
             train_split=None,
             predict_nonlinearity=None,
-            callbacks__print_log=None,
+            callbacks="disable",
             verbose=0,
             device=device,
             **extra,
@@ -66,14 +67,22 @@ class Net(NeuralNet):
         """Loss of one batch, a scalar tensor; `targets` are on the device of the net."""
         raise NotImplementedError
 
-    def get_loss(self, y_pred, y_true, X=None, training=False):
-        return self.batch_loss(y_pred, [target.to(self.device) for target in y_true], X)
+    def train_epoch(self, rows):
+        """One pass over `rows` in random order; returns the mean loss.
 
-    def train_step(self, batch, **fit_params):
-        step = super().train_step(batch, **fit_params)
-        if self.schedule_ is not None:
-            self.schedule_.step()
-        return step
+        The loop is not skorch's: its records and callbacks of every batch cost a small net as much as an E-step.
+        """
+        self.module_.train()
+        total = 0.0
+        for X, targets in self.get_iterator(rows, training=True):
+            self.optimizer_.zero_grad()
+            loss = self.batch_loss(self.infer(X), [target.to(self.device) for target in targets], X)
+            loss.backward()
+            self.optimizer_.step()
+            if self.schedule_ is not None:
+                self.schedule_.step()
+            total += loss.detach() * len(X)  # stays on the device: reading it would wait for every batch
+        return float(total) / len(rows)
 
 
 def train(net, rows, n_epochs, *, seed, cosine=True, verbose=0, label="train", on_epoch=None):
@@ -119,21 +128,20 @@ def train(net, rows, n_epochs, *, seed, cosine=True, verbose=0, label="train", o
     epochs = tqdm(range(n_epochs), desc=label, disable=verbose < 2)
     try:
         with seeded(seed, net.device):
-            net.notify("on_train_begin", X=rows, y=None)
             for epoch in epochs:
                 if on_epoch is not None:
                     label = on_epoch(epoch)
-                net.fit_loop(rows, epochs=1)
-                record = net.history[-1]
-                loss = record["train_loss"]
+                start = time.perf_counter()
+                loss = net.train_epoch(rows)
+                duration = time.perf_counter() - start
                 if not np.isfinite(loss):
                     raise FloatingPointError(
                         f"the loss became {loss} in epoch {epoch + 1} of the phase {label!r}: lower lr (now {net.lr}), "
                         "or scale the columns of X to similar sizes, for instance with StandardScaler."
                     )
-                history.append({"phase": label, "loss": float(loss), "duration": record["dur"]})
+                history.append({"phase": label, "loss": loss, "duration": duration})
                 if verbose == 1:
-                    print(f"{label} epoch {epoch + 1}/{n_epochs}: loss {loss:.4f}, {record['dur']:.2f} s")
+                    print(f"{label} epoch {epoch + 1}/{n_epochs}: loss {loss:.4f}, {duration:.2f} s")
                 good = _state(net)
     except KeyboardInterrupt:
         _restore(net, good)
@@ -150,7 +158,6 @@ def train(net, rows, n_epochs, *, seed, cosine=True, verbose=0, label="train", o
     finally:
         net.schedule_ = None
         epochs.close()
-        net.history.clear()  # batch records would make pickles grow with the data
     return history
 
 

@@ -85,7 +85,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     max_e_steps : int, default=20
         Largest number of sweeps of the E-step.
 
-    e_tol : float, default=1e-3
+    e_tol : float, default=1e-2
         An item's E-step stops when no cluster gains or loses more than this many votes.
 
     membership : {"map"}, default="map"
@@ -137,7 +137,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         The trained nets; private in everything but name.
     n_features_in_ : int
         Number of columns of `X`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, where it has string names.
 
     See Also
@@ -220,7 +220,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         batch_size=64,
         max_epochs=60,
         max_e_steps=20,
-        e_tol=1e-3,
+        e_tol=1e-2,
         membership="map",
         membership_prior=1.0,
         likelihood="auto",
