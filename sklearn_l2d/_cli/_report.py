@@ -82,12 +82,11 @@ def tell_roster(roster):
 
 def tell_verdicts(crowd, verdicts):
     """Memberships and rivals against what is truly known."""
-    titles = {
-        "groups": f"Experts who {crowd.groups_are}, found again by k-means (adjusted Rand index, 1 is perfect)",
-        "ability": "Rank correlation with the true accuracy of the experts on other items",
-    }
     for measure, found in verdicts.items():
-        yield titles[measure] + ":"
+        if measure == "groups":
+            yield f"Experts who {crowd.groups_are}, found again by k-means (adjusted Rand index, 1 is perfect):"
+        else:
+            yield "Rank correlation with the true accuracy of the experts on other items:"
         yield from (f"  {value:6.2f}  {name}" for name, value in found.items())
         yield "  " + _verdict(found, _NOTICEABLE[measure])
 

@@ -1,0 +1,255 @@
+"""The command ``python -m sklearn_l2d``, mostly run in this process on small tables."""
+
+import os
+import subprocess
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from sklearn_l2d import __main__ as command
+from sklearn_l2d._cli._onboarding import Roster, agreement_with_others, group_agreement, rank_correlation
+from sklearn_l2d._cli._report import tell_roster, tell_verdicts
+from sklearn_l2d.datasets import load_digits_crowd
+
+QUICK = ["--quiet", "--epochs", "3"]
+
+
+@pytest.fixture(autouse=True)
+def in_empty_folder(tmp_path, monkeypatch):
+    mpl.use("Agg")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """The digits crowd as the CSV files of a user, with class names instead of numbers."""
+    crowd = load_digits_crowd(n_identified=12, n_anonymous=120)
+    names = [f"d{label}" for label in range(10)]
+    archive = pd.Index([f"a{i}" for i in range(120)], name="id")
+    known = pd.Index([f"k{i}" for i in range(len(crowd.X_identified))], name="id")
+    pixels = [f"p{j}" for j in range(64)]
+    rows, experts = np.nonzero(crowd.annotations >= 0)
+    labels = [names[label] for label in crowd.annotations[rows, experts]]
+    frames = {
+        "counts": pd.DataFrame(crowd.counts, index=archive, columns=names),
+        "features": pd.DataFrame(crowd.X_anonymous, index=archive, columns=pixels),
+        "known": pd.DataFrame(crowd.X_identified, index=known, columns=pixels),
+        "identified": pd.DataFrame(
+            {"task": known[rows], "annotator": np.array(crowd.experts)[experts], "label": labels}
+        ).set_index("task"),
+    }
+    for name, frame in frames.items():
+        frame.to_csv(f"{name}.csv")
+    return frames
+
+
+OWN = ["--counts", "counts.csv", "--features", "features.csv"]
+ROSTER = [*OWN, "--identified", "identified.csv", "--identified-features", "known.csv"]
+
+
+def test_digits_story(capsys, tmp_path):
+    assert command.main([*QUICK, "--labels", "20", "--output", "out.csv"]) == 0
+    story = capsys.readouterr().out
+    for words in ("5A", "35F", "20 labels", "±", "one net", "majority", "accuracy", "adjusted Rand index"):
+        assert words in story
+    assert (tmp_path / "membership.png").read_bytes().startswith(b"\x89PNG")
+    assert len(pd.read_csv("out.csv")) == 6
+
+
+def test_same_seed_same_story(capsys):
+    stories = []
+    for seed in "112":
+        assert command.main([*QUICK, "--no-figure", "--seed", seed]) == 0
+        stories.append(capsys.readouterr().out)
+    assert stories[0] == stories[1] != stories[2]
+
+
+def test_own_tables(tables, capsys, tmp_path):
+    assert command.main([*ROSTER, *QUICK, "--figure", "own.png"]) == 0
+    assert (tmp_path / "own.png").is_file()
+    story = capsys.readouterr().out
+    assert "accuracy" not in story  # no truth is known
+    roster = pd.read_csv("roster.csv", index_col="expert")
+    assert_array_equal(roster.index, ["20C", "20D", "35E", "35F", "5A", "5B"])
+    assert (roster["labels"] == 12).all()
+    membership = roster[["membership_0", "membership_1"]].to_numpy()
+    assert_allclose(membership.sum(1), 1, atol=1e-5)
+    assert_array_equal(roster["cluster"], membership.argmax(1))
+    assert roster["one_net_agreement"].between(0, 1).all()
+    assert roster["accuracy"].isna().all()
+    assert all(expert in story for expert in roster.index)
+
+
+def test_own_tables_are_joined_by_id(tables, capsys):
+    assert command.main([*ROSTER, *QUICK, "--no-figure", "--output", "first.csv"]) == 0
+    tables["features"].sample(frac=1, random_state=0).to_csv("features.csv")
+    tables["known"].sample(frac=1, random_state=1).to_csv("known.csv")
+    tables["identified"]["annotator"] = tables["identified"]["annotator"].str.lower()
+    tables["identified"].to_csv("identified.csv")
+    assert command.main([*ROSTER, *QUICK, "--no-figure", "--output", "second.csv"]) == 0
+    first, second = pd.read_csv("first.csv"), pd.read_csv("second.csv")
+    assert_array_equal(first["expert"].str.lower(), second["expert"])
+    pd.testing.assert_frame_equal(first.drop(columns="expert"), second.drop(columns="expert"))
+
+
+def test_identified_items_can_be_among_the_features(tables):
+    pd.concat([tables["features"], tables["known"]]).to_csv("features.csv")
+    assert command.main([*ROSTER, *QUICK, "--no-figure", "--output", "first.csv"]) == 0
+    assert command.main([*ROSTER[:-2], *QUICK, "--no-figure", "--output", "second.csv"]) == 0
+    pd.testing.assert_frame_equal(pd.read_csv("first.csv"), pd.read_csv("second.csv"))
+
+
+def test_archive_without_a_roster(tables, capsys, tmp_path):
+    assert command.main([*OWN, *QUICK, "--clusters", "2"]) == 0
+    story = capsys.readouterr().out
+    assert "Perplexity of held-out votes" in story
+    assert "commonest answers" in story
+    assert not (tmp_path / "membership.png").exists()
+    assert not (tmp_path / "roster.csv").exists()
+
+
+def edit(name, change):
+    """Damage one of the files before the command runs."""
+
+    def damage(tables):
+        change(tables[name].reset_index()).to_csv(f"{name}.csv", index=False)
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    ("damage", "arguments", "message"),
+    [
+        (None, ["--counts", "nowhere.csv", *OWN[2:]], "nowhere.csv"),
+        (None, [*OWN[:2]], "--features belong together"),
+        (None, [*OWN, "--data", "cue_conflict"], "exclude each other"),
+        (None, ["--identified", "identified.csv"], "--identified needs --counts"),
+        (None, [*OWN, "--identified-features", "known.csv"], "--identified-features needs --identified"),
+        (None, ROSTER[:-2], "features.csv: lacks"),
+        (None, [*ROSTER, "--clusters", "500"], "n_clusters=500"),
+        (None, [*ROSTER, "--figure", "no/such/folder.png"], "cannot write"),
+        (None, [*ROSTER, "--output", "no/such/folder.csv"], "cannot write"),
+        (None, ["--labels", "5000"], "n_identified=5000"),
+        (None, ["--data", "cue"], "'cue' is no known set"),
+        (edit("counts", lambda t: t.rename(columns={"id": "item"})), ROSTER, "counts.csv: has no column 'id'"),
+        (edit("counts", lambda t: t[["id"]]), ROSTER, "counts.csv: holds no votes"),
+        (edit("counts", lambda t: t.replace({"d3": {1: -1}})), ROSTER, "counts.csv: y has negative counts"),
+        (edit("counts", lambda t: t.astype(object).replace({"d3": {0: "many"}})), ROSTER, "'d3' has no finite number"),
+        (edit("features", lambda t: t[1:]), ROSTER, "features.csv: lacks 1 ids of counts.csv: ['a0']"),
+        (edit("features", lambda t: pd.concat([t, t[:1]])), ROSTER, "features.csv: repeats the ids ['a0']"),
+        (edit("features", lambda t: t.assign(p5=np.inf)), ROSTER, "column 'p5' has no finite number for id 'a0'"),
+        (edit("features", lambda t: t.assign(id=None)), ROSTER, "rows without an id, first in line 2"),
+        (edit("identified", lambda t: t.assign(label="cat")), ROSTER, "identified.csv: annotations of expert"),
+        (edit("identified", lambda t: pd.concat([t, t[:1]])), ROSTER, "identified.csv: table repeats"),
+        (edit("identified", lambda t: t.rename(columns={"label": "class"})), ROSTER, "lacks the columns ['label']"),
+        (edit("known", lambda t: t[["id", "p1"]]), ROSTER, "known.csv: its columns must be those"),
+    ],
+)
+def test_what_cannot_be_used_costs_one_line(damage, arguments, message, tables, capsys, tmp_path):
+    if damage is not None:
+        damage(tables)
+    assert command.main([*arguments, "--quiet"]) == 2
+    output = capsys.readouterr()
+    assert message in output.err
+    assert output.err.count("\n") == 1
+    assert not (tmp_path / "membership.png").exists()
+
+
+def test_damaged_files_cost_one_line(tables, capsys, tmp_path):
+    (tmp_path / "counts.csv").write_bytes(b"\xff\xfe\x00PNG")
+    assert command.main([*ROSTER, "--quiet"]) == 2
+    (tmp_path / "counts.csv").write_text("")
+    assert command.main([*ROSTER, "--quiet"]) == 2
+    assert capsys.readouterr().err.count("counts.csv: ") == 2
+
+
+@pytest.mark.parametrize("arguments", [["--alpha", "0"], ["--clusters", "two"], ["--epochs", "-1"], ["--colour"]])
+def test_bad_options_are_refused_by_the_parser(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        command.main(arguments)
+    assert stopped.value.code == 2
+    assert arguments[0] in capsys.readouterr().err
+
+
+def test_missing_matplotlib(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    assert command.main(QUICK) == 2
+    assert "--no-figure" in capsys.readouterr().err
+
+
+def test_missing_data_folder(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("SKLEARN_L2D_DATA", str(tmp_path))
+    assert command.main(["--data", "music_genre"]) == 2
+    assert "SKLEARN_L2D_DATA" in capsys.readouterr().err
+
+
+@pytest.mark.data
+@pytest.mark.skipif("SKLEARN_L2D_DATA" not in os.environ, reason="SKLEARN_L2D_DATA names no folder of real data")
+@pytest.mark.parametrize("name", ["cue_conflict", "music_genre"])
+def test_real_sets(name, capsys):
+    assert command.main([*QUICK, "--data", name, "--labels", "10"]) == 0
+    story = capsys.readouterr().out
+    assert "Rank correlation with the true accuracy" in story
+    assert ("shape or texture" in story) == (name == "cue_conflict")
+
+
+def test_runs_as_a_module(tmp_path):
+    arguments = [sys.executable, "-W", "error", "-m", "sklearn_l2d", *QUICK[1:], "--labels", "10"]
+    done = subprocess.run(
+        arguments, capture_output=True, text=True, cwd=tmp_path, env=os.environ | {"MPLBACKEND": "Agg"}
+    )
+    assert done.returncode == 0, done.stderr
+    assert "consensus: 100%" in done.stderr  # the progress bar
+    assert "Figure written to membership.png" in done.stdout
+    assert "examples:" in command.build_parser().format_help()
+
+
+def test_agreement_with_others_leaves_the_own_vote_out():
+    codes = np.array([[0, 0, 1], [1, 2, -1], [0, -1, -1], [1, 1, 1]])
+    # item 0: 0 and 0 each face a tie, 1 faces two votes for 0; item 1: they contradict; item 2: nobody else
+    assert_allclose(agreement_with_others(codes, 3), [(0.5 + 0 + 1) / 3, (0.5 + 0 + 1) / 3, (0 + 1) / 2])
+    assert np.isnan(agreement_with_others(np.array([[0, -1], [-1, 1]]), 2)).all()
+
+
+def test_rank_correlation():
+    assert rank_correlation(np.array([1, 2, 9, np.nan]), np.array([3, 4, 5, 0])) == pytest.approx(1)
+    assert rank_correlation(np.array([1, 2, 2.0]), np.array([3, 1, 2])) == pytest.approx(-np.sqrt(3) / 2)
+    assert np.isnan(rank_correlation(np.ones(4), np.arange(4)))
+    assert np.isnan(rank_correlation(np.full(3, np.nan), np.arange(3)))
+
+
+def test_group_agreement():
+    groups = np.array([0, 0, 1, 1, 2])
+    assert group_agreement(groups, np.array([0.1, 0.12, 0.5, 0.51, 0.9])) == 1
+    assert group_agreement(groups, np.array([0.9, np.nan, 0.1, 0.12, 0.5])) == 1
+    assert np.isnan(group_agreement(groups, np.ones(5)))
+
+
+@pytest.mark.parametrize(
+    ("rival", "truth", "words"),
+    [
+        (0.5, np.nan, ["Membership does better than either agreement"]),
+        (0.8, 0.5, ["Agreement with one net does as well", "needs the true classes, does worse"]),
+        (0.95, 0.8, ["Agreement with one net does better", "does as well as membership"]),
+        (0.5, 0.95, ["Membership does better", "does better than membership"]),
+    ],
+)
+def test_verdicts_say_what_the_numbers_say(rival, truth, words):
+    found = {"membership": 0.8, "agreement with one net": rival, "accuracy on the identified rows": truth}
+    verdict = "\n".join(tell_verdicts(None, {"ability": found}))
+    assert all(part in verdict for part in words)
+
+
+def test_long_rosters_show_both_ends():
+    n, unknown = 100, np.full(100, np.nan)
+    membership = np.column_stack([np.linspace(0, 1, n), np.linspace(1, 0, n)])
+    names = [f"e{m:02d}" for m in range(n)]
+    roster = Roster(names, np.arange(n), membership, membership, np.linspace(0, 1, n), unknown, unknown)
+    lines = "\n".join(tell_roster(roster)).splitlines()
+    header, _, *rows = lines[1:34]
+    assert [line.split()[0] for line in rows] == [*names[:84:-1], "...", *names[14::-1]]
+    assert {len(line) for line in rows} == {len(header)}
