@@ -4,11 +4,10 @@ The multinomial coefficient is left out: it does not depend on the model.
 """
 
 from functools import lru_cache
-from itertools import combinations_with_replacement
 from math import comb
 
 import numpy as np
-from scipy.special import betaincinv, gammaln, logsumexp
+from scipy.special import betaincinv, binom, logsumexp
 from scipy.stats import qmc
 
 MAX_EXACT_TERMS = 20_000
@@ -50,8 +49,9 @@ def log_marginal(log_f, votes, alpha, method):
 def log_marginal_exact(log_f, votes, alpha):
     """Exact ln Pr(t | x, alpha) of items with integer vote counts.
 
-    The product over votes of ``sum_k u_k f_k`` is expanded into a polynomial in u, vote by vote, whose monomials
-    have the moments of the Dirichlet distribution as expectations.
+    The votes of an item are drawn one after the other from an urn, which integrates its mixture out: a behaviour
+    casts the next vote with probability proportional to ``alpha_k + n_k``, where n_k is what it has cast so far.
+    The sum over all n is carried along.
 
     Parameters
     ----------
@@ -67,65 +67,44 @@ def log_marginal_exact(log_f, votes, alpha):
     log_marginal : ndarray of shape (n,)
         In nats; 0 for an item without votes.
     """
-    n_items = len(log_f)
     votes = votes.astype(np.intp)
     totals = votes.sum(1)
-    out = np.zeros(n_items)
+    out = np.zeros(len(log_f))
     for total in np.unique(totals[totals > 0]):
-        moments = _log_moments(int(total), tuple(alpha))
         items = np.flatnonzero(totals == total)
-        for part in np.array_split(items, 1 + len(items) * len(moments) // _BLOCK):
+        for part in np.array_split(items, 1 + len(items) * n_exact_terms(int(total), len(alpha)) // _BLOCK):
             # one column per single vote, in any order
             column = np.repeat(np.tile(np.arange(votes.shape[1]), len(part)), votes[part].ravel())
-            column = column.reshape(len(part), total)
-            factors = np.take_along_axis(log_f[part], column[:, :, None], axis=1)
+            factors = np.take_along_axis(log_f[part], column.reshape(len(part), total, 1), axis=1)
             scale = factors.max(2, keepdims=True)
-            coefficients = _expand(np.exp(factors - scale))
-            with np.errstate(divide="ignore"):
-                log_coefficients = np.log(coefficients)
-            out[part] = logsumexp(log_coefficients + moments, axis=1) + scale.sum((1, 2))
+            out[part] = _log_urn(np.exp(factors - scale), alpha) + scale.sum((1, 2))
     return out
 
 
-def _expand(factors):
-    """Coefficients (n, terms) of ``prod_l sum_k u_k factors[:, l, k]``, in the order of `_monomials`."""
+def _log_urn(factors, alpha):
+    """ln E[prod_l sum_k u_k factors[:, l, k]] under Dir(alpha), for factors of shape (n, L, K)."""
     n_items, n_votes, n_components = factors.shape
-    coefficients = np.ones((n_items, 1))
-    for degree in range(n_votes):
-        grown = np.zeros((n_items, n_exact_terms(degree + 1, n_components)))
-        for k, target in enumerate(_times_component(degree, n_components)):
-            grown[:, target] += coefficients * factors[:, degree, k, None]
-        coefficients = grown
-    return coefficients
+    unit = np.eye(n_components, dtype=int)
+    cast, weight, log_total = np.zeros((1, n_components), dtype=int), np.ones((n_items, 1)), np.zeros(n_items)
+    for vote in range(n_votes):
+        n_terms = n_exact_terms(vote + 1, n_components)
+        drawn = (alpha + cast) / (alpha.sum() + vote)
+        grown, grown_cast = np.zeros((n_items, n_terms)), np.empty((n_terms, n_components), dtype=int)
+        for k in range(n_components):
+            place = _rank(cast + unit[k])
+            grown_cast[place] = cast + unit[k]
+            grown[:, place] += weight * drawn[:, k] * factors[:, vote, k, None]
+        total = grown.sum(1, keepdims=True)  # kept apart, so that many votes do not underflow
+        cast, weight, log_total = grown_cast, grown / total, log_total + np.log(total[:, 0])
+    return log_total
 
 
-@lru_cache(maxsize=64)
-def _monomials(degree, n_components):
-    """Exponents (terms, K) of all monomials of a total degree."""
-    exponents = np.zeros((n_exact_terms(degree, n_components), n_components), dtype=np.int32)
-    for row, chosen in enumerate(combinations_with_replacement(range(n_components), degree)):
-        np.add.at(exponents[row], list(chosen), 1)
-    return exponents
-
-
-@lru_cache(maxsize=64)
-def _times_component(degree, n_components):
-    """Where each monomial goes when it is multiplied by u_k: K index arrays into the next degree."""
-    place = {tuple(e): i for i, e in enumerate(_monomials(degree + 1, n_components).tolist())}
-    unit = np.eye(n_components, dtype=np.int32)
-    return [
-        np.array([place[tuple(e)] for e in (_monomials(degree, n_components) + unit[k]).tolist()])
-        for k in range(n_components)
-    ]
-
-
-@lru_cache(maxsize=64)
-def _log_moments(degree, alpha):
-    """ln E[prod_k u_k^n_k] under Dir(alpha) of all monomials of a total degree."""
-    alpha = np.array(alpha)
-    exponents = _monomials(degree, len(alpha))
-    total = alpha.sum()
-    return gammaln(total) - gammaln(total + degree) + (gammaln(alpha + exponents) - gammaln(alpha)).sum(1)
+def _rank(cast):
+    """Position of each row among the rows of non-negative integers with its sum, in decreasing lexical order."""
+    n_components = cast.shape[1]
+    left = np.cumsum(cast[:, :0:-1], axis=1)[:, ::-1]  # what the later behaviours have cast
+    later = np.arange(n_components - 1, 0, -1)
+    return np.rint(binom(left + later - 1, later).sum(1)).astype(np.intp)
 
 
 def log_marginal_draws(log_f, votes, alpha):

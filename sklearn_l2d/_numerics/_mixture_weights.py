@@ -71,7 +71,8 @@ def weight_deviations(log_f, expert, n_experts, prior):
         posterior = f * weights[members][:, :, None]
         posterior = posterior / posterior.sum(1, keepdims=True) * present[:, None]
         precision[members] -= _diagonal(posterior.sum(2)) - posterior @ posterior.transpose(0, 2, 1)
-    covariance = to_simplex @ np.linalg.pinv(precision, hermitian=True) @ to_simplex
+    # nothing depends on a constant added to all logits: fix it, for rounding hides the zero eigenvalue from a pinv
+    covariance = to_simplex @ np.linalg.solve(precision + 1, to_simplex)
     variance = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0)
     spread = np.diagonal(to_simplex, axis1=1, axis2=2)  # p (1 - p)
     return np.sqrt(variance / (1 + variance / np.maximum(spread, 1e-300)))
@@ -121,7 +122,7 @@ def _solve(f, present, prior, tol, max_iter):
     for _ in range(max_iter):
         scaled = f * (np.sqrt(share) / mix)[:, None]
         slope = (scaled @ np.sqrt(share)[:, :, None])[:, :, 0]
-        certified = (slope + b / a).max(1) - 1 - b.sum(1)
+        certified = (slope + b / a).max(1) * a.sum(1) - 1 - b.sum(1)  # of a / sum(a)
         better = certified < gap[left]
         weights[left[better]], gap[left[better]] = a[better], certified[better]
         open_ = certified > tol
