@@ -6,6 +6,8 @@ import sys
 import warnings
 from pathlib import Path
 
+import torch
+
 from ._cli import _report
 from ._cli._crowds import digits_crowd, real_crowd
 from ._cli._onboarding import (
@@ -218,4 +220,5 @@ def _positive(kind):
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)  # for nets this small more threads cost time, above all on a busy machine
     sys.exit(main())
