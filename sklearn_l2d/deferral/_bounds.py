@@ -1,0 +1,123 @@
+"""Coverage and workload bounds: from what a user writes to arrays that the numerics take."""
+
+import numbers
+from typing import NamedTuple
+
+import numpy as np
+
+from .._numerics._feasibility import check_share_bounds
+
+
+class ShareBounds(NamedTuple):
+    """Bounds on shares of the items; the classifier is the last target and the last expert."""
+
+    target_lower: np.ndarray
+    target_upper: np.ndarray
+    expert_lower: np.ndarray
+    expert_upper: np.ndarray
+
+    @property
+    def targets(self):
+        """Bounds of the targets, as a pair."""
+        return self.target_lower, self.target_upper
+
+    @property
+    def experts(self):
+        """Bounds of the experts, as a pair."""
+        return self.expert_lower, self.expert_upper
+
+    @property
+    def bind(self):
+        """Whether there is any bound at all."""
+        return any((low > 0).any() or (high < 1).any() for low, high in (self.targets, self.experts))
+
+
+def share_bounds(coverage, workload, cluster_workload, experts, target_names):
+    """Bounds from the parameters of a deferrer.
+
+    Parameters
+    ----------
+    coverage : None, float or pair of float
+        Share of the items that the classifier decides.
+    workload : None, pair, array-like of shape (n_experts, 2) or mapping
+        Bounds of each expert's share; a mapping goes from names to pairs and leaves the others unbounded.
+    cluster_workload : None, pair, array-like of shape (n_targets, 2) or mapping
+        The same for the human targets.
+    experts, target_names : sequences
+        Names, in order.
+
+    Returns
+    -------
+    bounds : ShareBounds
+
+    Raises
+    ------
+    ValueError
+        If a bound lies outside [0, 1], is upside down, or names nobody.
+    """
+    if isinstance(coverage, numbers.Real):
+        coverage = (coverage, coverage)
+    classifier = np.array([(0.0, 1.0) if coverage is None else _check_pair(coverage, "coverage")])
+    targets = np.concatenate([_table(cluster_workload, target_names, "cluster_workload"), classifier])
+    people = np.concatenate([_table(workload, experts, "workload"), [[0.0, 1.0]]])
+    return ShareBounds(*targets.T.copy(), *people.T.copy())
+
+
+def check_feasible(bounds, omega, experts, target_names):
+    """Refuse bounds that no routing can meet.
+
+    Parameters
+    ----------
+    bounds : ShareBounds
+        Of the targets and experts of `omega`, and the classifier.
+    omega : ndarray of shape (n_targets, n_experts)
+        Memberships of the human targets.
+    experts, target_names : sequences
+        Names for the message.
+    """
+    check_share_bounds(
+        *bounds.experts,
+        with_classifier(omega) > 0,
+        [*experts, "classifier"],
+        target_lower=bounds.target_lower,
+        target_upper=bounds.target_upper,
+        target_names=[*target_names, "classifier"],
+    )
+
+
+def with_classifier(omega):
+    """Memberships with the classifier as one more target and expert (L2D-Clusters Eq. 4)."""
+    full = np.zeros((len(omega) + 1, omega.shape[1] + 1))
+    full[:-1, :-1], full[-1, -1] = omega, 1.0
+    return full
+
+
+def _table(bounds, names, parameter):
+    """Array (n, 2) of bounds."""
+    table = np.tile([0.0, 1.0], (len(names), 1))
+    if bounds is None:
+        return table
+    if hasattr(bounds, "items"):
+        place = {name: i for i, name in enumerate(names)}
+        unknown = [name for name in bounds if name not in place]
+        if unknown:
+            raise ValueError(f"{parameter} names {unknown}, but the names are {list(names)}; correct the keys.")
+        for name, pair in bounds.items():
+            table[place[name]] = _check_pair(pair, f"{parameter}[{name!r}]")
+        return table
+    values = np.asarray(bounds, dtype=float)
+    if values.shape == (2,):
+        return np.tile(_check_pair(bounds, parameter), (len(names), 1)) if len(names) else table
+    if values.shape != table.shape:
+        raise ValueError(
+            f"{parameter} has shape {values.shape}; pass a pair (lower, upper), an array of shape {table.shape}, or a "
+            "mapping from names to pairs."
+        )
+    return np.array([_check_pair(pair, f"{parameter}[{i}]") for i, pair in enumerate(values)]).reshape(table.shape)
+
+
+def _check_pair(pair, parameter):
+    values = np.asarray(pair, dtype=float)
+    if values.shape != (2,) or not (0 <= values[0] <= values[1] <= 1):
+        raise ValueError(f"{parameter}={pair!r} is not a pair with 0 <= lower <= upper <= 1; correct it.")
+    return values

@@ -1,0 +1,81 @@
+"""The classifier of a team: cloned or frozen, with honest log-probabilities on its own training rows."""
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils import _safe_indexing
+
+from .._numerics._label_likelihood import fit_temperature, temper
+
+_FLOOR = 1e-6  # probability of a class that a fold did not contain
+
+
+def fit_classifier(classifier, X, y, seed):
+    """Fitted clone of the classifier; a `FrozenEstimator` is taken as it is."""
+    if isinstance(classifier, FrozenEstimator):
+        return classifier
+    return clone(with_seed(classifier, seed)).fit(X, y)
+
+
+def judge_classifier(classifier, fitted, X, y, classes, cv, seed):
+    """Honest probabilities of the classifier on the rows it learnt from.
+
+    Parameters
+    ----------
+    classifier, fitted : classifiers
+        As given, and as returned by `fit_classifier`.
+    X, y : array-likes of n rows
+        Labelled rows.
+    classes : ndarray of shape (C,)
+        All classes of the team.
+    cv : int
+        Folds; fewer where a class or the data set is smaller.
+    seed : int
+        Of the folds.
+
+    Returns
+    -------
+    proba : ndarray of shape (n, C)
+        Out-of-fold probabilities after one temperature, which in-sample ones would put at certainty. A frozen
+        classifier did not learn from these rows, and is judged on them directly.
+    temperature : float
+    """
+    y_codes = np.searchsorted(classes, y)
+    if isinstance(classifier, FrozenEstimator):
+        proba = expand(fitted.predict_proba(X), fitted.classes_, classes)
+    else:
+        proba = _out_of_fold(with_seed(classifier, seed), X, y, y_codes, classes, cv, seed)
+    temperature = fit_temperature(np.log(proba), y_codes)
+    return np.exp(temper(np.log(proba), temperature)), temperature
+
+
+def with_seed(estimator, seed):
+    """The estimator, or a clone of it with `seed` wherever a random state is left open."""
+    open_ = [n for n, v in estimator.get_params().items() if n.split("__")[-1] == "random_state" and v is None]
+    if not open_ or isinstance(estimator, FrozenEstimator):
+        return estimator
+    return clone(estimator).set_params(**dict.fromkeys(open_, seed))
+
+
+def _out_of_fold(classifier, X, y, y_codes, classes, cv, seed):
+    counts = np.bincount(y_codes)
+    rarest = counts[counts > 0].min()
+    stratified = rarest >= min(cv, len(y))
+    splitter = StratifiedKFold if stratified else KFold
+    folds = splitter(min(cv, len(y)), shuffle=True, random_state=seed)
+    proba = np.full((len(y), len(classes)), _FLOOR)
+    for seen, unseen in folds.split(np.zeros(len(y)), y):
+        if len(np.unique(y_codes[seen])) < 2:
+            proba[unseen, y_codes[seen][0]] = 1.0  # a fold of one class has nothing to learn
+        else:
+            model = clone(classifier).fit(_safe_indexing(X, seen), y[seen])
+            proba[unseen] = expand(model.predict_proba(_safe_indexing(X, unseen)), model.classes_, classes)
+    return proba / proba.sum(1, keepdims=True)
+
+
+def expand(proba, own_classes, classes):
+    """Probabilities in the order of `classes`; classes that the model does not know get a floor."""
+    full = np.full((len(proba), len(classes)), _FLOOR)
+    full[:, np.searchsorted(classes, own_classes)] = np.maximum(proba, _FLOOR)
+    return full / full.sum(1, keepdims=True)

@@ -1,0 +1,194 @@
+"""The EM gate that every EM deferrer shares: training, cross-fitted logits and hard-share calibration."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from sklearn.model_selection import KFold
+
+from .._numerics._feasibility import nearest_target_shares
+from .._numerics._gate_posterior import gate_log_likelihood, gate_posterior
+from .._numerics._selection import selection_weights
+from .._numerics._shares import calibrate_offsets
+from .._torch._batches import Rows
+from .._torch._net import train
+from .._torch._seeding import resolve_device, seeded
+from .._torch._target_net import build_target_net, predict_log_proba
+from ._bounds import with_classifier
+
+QUANTILES = np.linspace(0, 1, 2001)  # resolution of a coverage path without unlabelled rows
+
+
+class GateProblem(NamedTuple):
+    """What a gate learns from.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, ...)
+        Items.
+    log_likelihood : ndarray of shape (n, n_experts + 1)
+        ``ln p(y | answer)`` of every expert and, last, of the classifier, less what asking them costs.
+    omega : ndarray of shape (n_targets, n_experts)
+        Within-target selection of the human targets, rows sum to 1.
+    bounds : ShareBounds
+        On targets and experts.
+    weight : ndarray of shape (n,)
+        Row weights.
+    """
+
+    X: np.ndarray
+    log_likelihood: np.ndarray
+    omega: np.ndarray
+    bounds: tuple
+    weight: np.ndarray
+
+    def rows(self, index):
+        """The same problem on some rows."""
+        return self._replace(X=self.X[index], log_likelihood=self.log_likelihood[index], weight=self.weight[index])
+
+
+def new_gate(n_features, n_targets, seed, *, module, hidden_layer_sizes, dtype, device, **settings):
+    """Untrained gate over the human targets and, last, the classifier."""
+    device = resolve_device(device)
+    with seeded(seed, device):
+        return build_target_net(
+            module,
+            n_features,
+            n_targets + 1,
+            hidden_layer_sizes,
+            getattr(torch, dtype),
+            device=device,
+            **settings,
+        )
+
+
+def train_gate(net, problem, n_epochs, *, seed, dtype, verbose=0, cosine=True, label="gate"):
+    """EM with the E-step on all rows before every epoch and stochastic gradient descent as M-step.
+
+    Returns
+    -------
+    history : list of dict
+        Of every epoch, with the mean log-likelihood of the truth under the mixture and the constraint violation.
+    posterior : GatePosterior
+        Of the trained gate.
+    """
+    selection = with_classifier(problem.omega)
+    rows = Rows(problem.X, np.zeros((len(problem.X), len(selection))), dtype=getattr(torch, dtype), device=net.device)
+    duals, records = {"target_dual": None, "expert_dual": None}, []
+
+    def e_step():
+        log_gate = predict_log_proba(net, problem.X)
+        posterior = gate_posterior(
+            log_gate,
+            selection,
+            problem.log_likelihood,
+            target_bounds=problem.bounds.targets,
+            expert_bounds=problem.bounds.experts,
+            **duals,
+        )
+        duals.update(target_dual=posterior.target_dual, expert_dual=posterior.expert_dual)
+        return log_gate, posterior
+
+    def start_epoch(_):
+        log_gate, posterior = e_step()
+        log_likelihood = gate_log_likelihood(log_gate, selection, problem.log_likelihood)
+        records.append({"log_likelihood": log_likelihood, "constraint_violation": posterior.violation})
+        rows.set_target(posterior.targets * problem.weight[:, None])
+        return label
+
+    history = train(net, rows, n_epochs, seed=seed, cosine=cosine, verbose=verbose, label=label, on_epoch=start_epoch)
+    history = [record | extra for record, extra in zip(history, records, strict=False)]
+    return history, e_step()[1]
+
+
+def cross_fitted_logits(build, problem, n_epochs, n_folds, *, seed, dtype):
+    """Logits of the rows of a problem from gates that did not see them, for calibration without unlabelled rows.
+
+    Parameters
+    ----------
+    build : callable
+        Returns an untrained gate.
+    problem : GateProblem
+    n_epochs, n_folds, seed, dtype
+        As for the gate itself.
+    """
+    logits = np.empty((len(problem.X), len(problem.omega) + 1))
+    folds = KFold(min(n_folds, len(problem.X)), shuffle=True, random_state=seed)
+    for seen, unseen in folds.split(problem.X):
+        net = build()
+        train_gate(net, problem.rows(seen), n_epochs, seed=seed, dtype=dtype)
+        logits[unseen] = predict_log_proba(net, problem.X[unseen])
+    return logits
+
+
+class Calibration(NamedTuple):
+    """Offsets that make hard shares meet their bounds, and the selection weights that go with them.
+
+    Attributes
+    ----------
+    offsets : ndarray of shape (n_targets + 1,)
+        Added to the gate's logits; -inf shuts a target out.
+    shares : ndarray of shape (n_targets + 1,)
+        Achieved hard shares on the calibration rows.
+    selection : ndarray of shape (n_targets, n_experts)
+        Who of a target is asked.
+    margins : ndarray of shape (2001,)
+        Quantiles of the classifier's margin over the best human target, from which a coverage path is cut.
+    """
+
+    offsets: np.ndarray
+    shares: np.ndarray
+    selection: np.ndarray
+    margins: np.ndarray
+
+
+def calibrate(logits, omega, bounds):
+    """Make the shares of the argmax meet the bounds on some rows.
+
+    Parameters
+    ----------
+    logits : ndarray of shape (n, n_targets + 1)
+        Gate logits of rows that the gate was not trained on.
+    omega : ndarray of shape (n_targets, n_experts)
+        Within-target selection, rows sum to 1; a zero row is a target without members.
+    bounds : ShareBounds
+        On targets and experts.
+
+    Returns
+    -------
+    calibration : Calibration
+    """
+    lower, upper = (bound.copy() for bound in bounds.targets)
+    empty = np.append(omega.sum(1) <= 0, False)
+    lower[empty], upper[empty] = 0.0, 0.0
+    offsets, shares = calibrate_offsets(logits, lower, upper)
+    full = with_classifier(omega)
+    selection = omega
+    if _bind(bounds.experts):
+        # the experts' bounds may not be attainable at these shares of their targets: then those move too
+        wanted = nearest_target_shares(shares, *bounds.experts, full > 0, target_lower=lower, target_upper=upper)
+        if np.abs(wanted - shares).max() > 1e-9:
+            offsets, shares = calibrate_offsets(logits, wanted, wanted)
+        live = ~empty
+        kept = selection_weights(full[live], wanted[live] / wanted[live].sum(), *bounds.experts)
+        selection = np.zeros_like(omega)
+        selection[live[:-1]] = kept[:-1, :-1]
+    return Calibration(offsets, shares, selection, np.quantile(_margin(logits, offsets), QUANTILES))
+
+
+def coverage_offset(margins, coverage):
+    """Offset on the classifier's logit that gives it a share of the rows whose margins have these quantiles."""
+    if coverage <= 0:
+        return -np.inf
+    if coverage >= 1:
+        return np.inf
+    return -np.interp(1 - coverage, QUANTILES, margins)
+
+
+def _margin(logits, offsets):
+    """Margin of the classifier over the best human target, before any offset of its own."""
+    return logits[:, -1] - (logits[:, :-1] + offsets[:-1]).max(1)
+
+
+def _bind(bounds):
+    return bool((bounds[0] > 0).any() or (bounds[1] < 1).any())

@@ -1,0 +1,236 @@
+"""Experts who come and go, the tables of a shift, and why an item went where it went."""
+
+import warnings
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._numerics._profiles import shrunken_correctness, tally_answers
+from .._numerics._selection import selection_weights
+from ..annotations import encode_annotations
+from ._behaviours import behaviour_proba, expert_membership
+from ._bounds import share_bounds, with_classifier
+
+
+class RosterMixin:
+    """Roster of a deferrer whose targets are groups of experts; the gate is never retrained."""
+
+    def onboard(self, experts, X, annotations, y=None):
+        """Take experts into the groups they are most like.
+
+        Parameters
+        ----------
+        experts : sequence of hashable, or one name
+            Names; an expert who is known already is placed anew.
+        X : array-like of shape (n_samples, n_features)
+            Items that they labelled.
+        annotations : array-like or DataFrame of shape (n_samples, len(experts))
+            Their answers, with missing entries.
+        y : array-like of shape (n_samples,), default=None
+            True labels. Where they are unknown, the consensus of the behaviours takes their place.
+
+        Returns
+        -------
+        self : ClusterDeferral
+
+        Raises
+        ------
+        ValueError
+            If the deferrer has no groups, or the shapes or labels do not go together.
+        """
+        check_is_fitted(self)
+        if len(self.targets_) == 0:
+            raise ValueError("fitted without experts: there are no groups to join; call fit with annotations.")
+        names = np.empty(1, dtype=object) if np.isscalar(experts) else np.empty(len(experts), dtype=object)
+        names[:] = [experts] if np.isscalar(experts) else list(experts)
+        items = self._check_items(X)
+        codes, _, _ = encode_annotations(annotations, classes=self.classes_, missing_label=self.missing_label)
+        if codes.shape != (len(items), len(names)):
+            raise ValueError(
+                f"annotations has shape {codes.shape}; pass one row for each of the {len(items)} items of X and one "
+                f"column for each of the {len(names)} experts."
+            )
+        if len(set(names)) < len(names):
+            raise ValueError(f"experts={list(names)} holds a name twice; name each newcomer once.")
+        right, seen = tally_answers(codes, self._truth(X, y))
+        if self.clusterer_ is None and self.grouping_.uses_membership:
+            raise ValueError("fitted with a ready omega, which says nothing about newcomers; give a clusterer instead.")
+        membership = np.full((len(names), self._membership.shape[1]), 1 / self._membership.shape[1])
+        if self.clusterer_ is not None:
+            membership = expert_membership(self.clusterer_, X, codes, self.classes_)
+        newcomers = names, self.grouping_.assign(right, seen, membership), membership, right, seen
+        stay = np.array([name not in set(names) for name in self.experts_], dtype=bool)
+        self._set_roster(
+            *(np.concatenate([old[stay], new]) for old, new in zip(self._roster(), newcomers, strict=True))
+        )
+        return self
+
+    def offboard(self, experts):
+        """Take experts off the roster.
+
+        Parameters
+        ----------
+        experts : sequence of hashable, or one name
+            Names.
+
+        Returns
+        -------
+        self : ClusterDeferral
+            A group that has lost everybody is not deferred to until somebody joins it.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown.
+        """
+        check_is_fitted(self)
+        names = [experts] if np.isscalar(experts) else list(experts)
+        unknown = [name for name in names if name not in set(self.experts_)]
+        if unknown:
+            raise ValueError(f"experts {unknown} are not on the roster; it holds {list(self.experts_)}.")
+        stay = np.array([name not in set(names) for name in self.experts_], dtype=bool)
+        self._set_roster(*(part[stay] for part in self._roster()))
+        return self
+
+    def route(self, X, available=None, capacity=None, on_overflow="classifier"):
+        """Route of a shift as a table.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Items; the index of a DataFrame names them.
+        available, capacity, on_overflow
+            As in `assign_experts`.
+
+        Returns
+        -------
+        route : DataFrame
+            One row per item with ``target`` and ``expert``, both "classifier" where it decides. The answers of the
+            shift, a long table of task, annotator and label, come back through `answers_to_annotations`.
+        """
+        import pandas as pd
+
+        deferral = self.predict_deferral(X)
+        assignment = self.assign_experts(X, available, capacity, on_overflow)
+        return pd.DataFrame(
+            {
+                "target": np.append(self.targets_, "classifier")[deferral],
+                "expert": np.append(self.experts_, "classifier")[assignment],
+            },
+            index=getattr(X, "index", None),
+        )
+
+    def answers_to_annotations(self, answers, tasks):
+        """Answers of a shift as annotations that `predict_team` and `score` take.
+
+        Parameters
+        ----------
+        answers : DataFrame
+            Long table with the columns task, annotator and label.
+        tasks : sequence
+            Names of the items in the order of `X`: the index of the route.
+
+        Returns
+        -------
+        annotations : DataFrame of shape (n_samples, n_experts)
+            Columns `experts_`, missing where somebody was not asked.
+        """
+        from ..annotations import from_long
+
+        return from_long(answers).reindex(index=tasks, columns=list(self.experts_))
+
+    def explain_deferral(self, X):
+        """Who was chosen for each item, and why.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Items.
+
+        Returns
+        -------
+        explanation : DataFrame
+            One row per item: ``chosen``; for every target and the classifier ``preference of ...`` (gate
+            probability) and ``expected correctness of ...``; the classifier's label ``prediction``. The correctness
+            of a target is what its members showed per class, weighted by the classifier's probabilities.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        deferral = self.predict_deferral(X)
+        proba = self._classifier_proba(X)
+        names = [*self.targets_, "classifier"]
+        correctness = np.column_stack([proba @ (self.selection_ @ self._correctness()).T, proba.max(1)])
+        return pd.DataFrame(
+            {"chosen": np.array(names, dtype=object)[deferral], "prediction": self.predict(X)}
+            | {f"preference of {n}": p for n, p in zip(names, self.predict_deferral_proba(X).T, strict=True)}
+            | {f"expected correctness of {n}": c for n, c in zip(names, correctness.T, strict=True)},
+            index=getattr(X, "index", None),
+        )
+
+    def _correctness(self):
+        """Shrunken correctness (n_experts, n_classes) of everybody on the roster."""
+        return shrunken_correctness(self._right, self._seen, *self._strengths)
+
+    def _truth(self, X, y):
+        """Distribution (n, C) of the true class: known, or the consensus of the behaviours, or of the classifier."""
+        if y is not None:
+            y = np.asarray(y)
+            if not np.isin(y, self.classes_).all():
+                raise ValueError(f"y holds labels that are not among classes_ {self.classes_.tolist()}.")
+            return np.eye(len(self.classes_))[np.searchsorted(self.classes_, y)]
+        if self.clusterer_ is None:
+            return self._classifier_proba(X)
+        consensus = np.einsum(
+            "nkc,k->nc", behaviour_proba(self.clusterer_, X, self.classes_), self.clusterer_.cluster_weights_
+        )
+        return np.eye(len(self.classes_))[consensus.argmax(1)]
+
+    def _roster(self):
+        """Everything that has one row per expert."""
+        return self.experts_, self.omega_, self._membership, self._right, self._seen
+
+    def _set_roster(self, experts, omega, membership, right, seen):
+        """Change the roster at once, with the selection weights that keep the experts' bounds."""
+        selection = self._select(experts, omega)
+        self.experts_, self.omega_, self._membership, self._right, self._seen = experts, omega, membership, right, seen
+        self.selection_, self.workload_ = selection, self.target_shares_[:-1] @ selection
+
+    @staticmethod
+    def _plain_selection(omega):
+        """Members by membership alone, (n_targets, n_experts); zero rows for targets without members."""
+        totals = omega.sum(0)[:, None]
+        return np.divide(omega.T, totals, out=np.zeros(omega.T.shape), where=totals > 0)
+
+    def _select(self, experts, omega):
+        """Selection weights (n_targets, n_experts) of a roster; zero rows for targets without members."""
+        plain = self._plain_selection(omega)
+        bounds = share_bounds(None, self._workload_of(experts), None, experts, self.targets_)
+        live = np.append(plain.sum(1) > 0, True)
+        shares = self.target_shares_[live]
+        if not bounds.bind or shares.sum() == 0:
+            return plain
+        try:
+            kept = selection_weights(
+                with_classifier(plain)[live], shares / shares.sum(), *bounds.experts, names=[*experts, "classifier"]
+            )
+        except ValueError as error:
+            warnings.warn(
+                f"the workload bounds cannot be kept by this roster ({error}); its members share the work by their "
+                "memberships. Change `workload` and refit, or onboard more experts.",
+                stacklevel=4,
+            )
+            return plain
+        selection = np.zeros_like(plain)
+        selection[live[:-1]] = kept[:-1, :-1]
+        return selection
+
+    def _workload_of(self, experts):
+        """Bounds of a roster: by name where they were given so, else the common pair; nobody else is bounded."""
+        if self.workload is None or hasattr(self.workload, "items"):
+            return {n: p for n, p in (self.workload or {}).items() if n in set(experts)} or None
+        values = np.asarray(self.workload, dtype=float)
+        if values.ndim == 1:
+            return self.workload
+        by_name = dict(zip(self._bounded_experts, values, strict=True))
+        return {name: by_name[name] for name in experts if name in by_name} or None
