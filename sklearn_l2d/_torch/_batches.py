@@ -30,6 +30,13 @@ class Rows(Dataset):
             if size < _RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0]:
                 self.arrays = tuple(torch.from_numpy(np.array(a)).to(device) for a in self.arrays)
 
+    def set_target(self, target, index=0):
+        """Replace one of the targets, for instance after an E-step."""
+        place = self.arrays[1 + index]
+        if isinstance(place, torch.Tensor):
+            target = torch.from_numpy(target).to(place.device)
+        self.arrays = (*self.arrays[: 1 + index], target, *self.arrays[2 + index :])
+
     def __len__(self):
         return len(self.arrays[0])
 
