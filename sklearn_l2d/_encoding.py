@@ -56,6 +56,12 @@ def as_table(annotations):
     return annotations
 
 
+def check_row_count(table, n_rows, name):
+    """Refuse a table that does not have one row per row of X."""
+    if len(table) != n_rows:
+        raise ValueError(f"{name} has {len(table)} rows, but X has {n_rows}; give one row per item.")
+
+
 def expert_names(table):
     """Names of the columns of a DataFrame, else 0, 1, ..., as an object array."""
     if not is_frame(table):

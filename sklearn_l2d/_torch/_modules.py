@@ -1,5 +1,6 @@
 """Ensembles of K nets that answer together: logits of shape (K, batch, n_outputs)."""
 
+import numbers
 from itertools import pairwise
 
 import torch
@@ -28,6 +29,8 @@ class MLPEnsemble(nn.Module):
 
     def __init__(self, n_members, n_features, n_outputs, hidden_layer_sizes):
         super().__init__()
+        if not all(isinstance(size, numbers.Integral) and size >= 1 for size in hidden_layer_sizes):
+            raise ValueError(f"hidden_layer_sizes={hidden_layer_sizes} must be whole numbers of units, at least 1.")
         sizes = [n_features, *hidden_layer_sizes, n_outputs]
         self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
         for fan_in, fan_out in pairwise(sizes):

@@ -85,7 +85,7 @@ class Net(NeuralNet):
         return float(total) / len(rows)
 
 
-def train(net, rows, n_epochs, *, seed, cosine=True, verbose=0, label="train", on_epoch=None):
+def train(net, rows, n_epochs, *, seed, cosine=True, verbose=0, label="train", on_epoch=None, keep=True):
     """Train for some epochs; what is left of a failure is the last complete epoch.
 
     Parameters
@@ -106,6 +106,8 @@ def train(net, rows, n_epochs, *, seed, cosine=True, verbose=0, label="train", o
         Name of the phase in messages and in the history.
     on_epoch : callable, default=None
         Called with the number of each epoch before it starts; returns the name of its phase.
+    keep : bool, default=True
+        Whether an interrupted training is worth keeping.
 
     Returns
     -------
@@ -115,9 +117,9 @@ def train(net, rows, n_epochs, *, seed, cosine=True, verbose=0, label="train", o
     Raises
     ------
     FloatingPointError
-        If the loss is not finite. The net is put back to its last good epoch.
+        If the loss or a weight is not finite. The net is put back to its last good epoch.
     KeyboardInterrupt
-        If it comes before the first epoch is complete; later it ends the training with a warning.
+        If it comes before the first epoch is complete, or without `keep`; else it ends the training with a warning.
     """
     history, good = [], _state(net)
     for group in net.optimizer_.param_groups:
@@ -134,10 +136,10 @@ def train(net, rows, n_epochs, *, seed, cosine=True, verbose=0, label="train", o
                 start = time.perf_counter()
                 loss = net.train_epoch(rows)
                 duration = time.perf_counter() - start
-                if not np.isfinite(loss):
+                if not (np.isfinite(loss) and all(p.isfinite().all() for p in net.module_.parameters())):
                     raise FloatingPointError(
-                        f"the loss became {loss} in epoch {epoch + 1} of the phase {label!r}: lower lr (now {net.lr}), "
-                        "or scale the columns of X to similar sizes, for instance with StandardScaler."
+                        f"training diverged to a loss of {loss} in epoch {epoch + 1} of the phase {label!r}: lower lr "
+                        f"(now {net.lr}), or scale the columns of X to similar sizes, for instance with StandardScaler."
                     )
                 history.append({"phase": label, "loss": loss, "duration": duration})
                 if verbose == 1:
@@ -145,7 +147,7 @@ def train(net, rows, n_epochs, *, seed, cosine=True, verbose=0, label="train", o
                 good = _state(net)
     except KeyboardInterrupt:
         _restore(net, good)
-        if not history:
+        if not (history and keep):
             raise
         warnings.warn(
             f"training was interrupted in the phase {label!r}; the net of epoch {len(history)} of {n_epochs} is kept.",

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._encoding import check_row_count
 from .._numerics._dirichlet_categorical import responsibilities
 from .._numerics._marginal_likelihood import is_whole, likelihood_method, log_marginal
 from .._numerics._mixture_weights import weight_deviations
@@ -286,13 +287,13 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         warm = self.warm_start and self.__sklearn_is_fitted__()
         data = self._check_training_data(X, y, self.classes_ if warm else None, fresh=not warm)
-        net, seed, calls = self._continued_net() if warm else self._new_net(data, n_calls=0)
+        net, seed, calls = self._continued_net() if warm else self._new_net(data)
         history, n_anchor_epochs = list(self.history_) if warm else [], 0
         settings = {"seed": seed + calls, "verbose": self.verbose}
         rows = Rows(data.X, data.labels, data.votes, dtype=getattr(torch, self.dtype), device=net.device)
         if net.module_.consensus is not None:
             net.module_.phase = "consensus"
-            history += train(net, rows, self.n_consensus_epochs, label="consensus", **settings)
+            history += train(net, rows, self.n_consensus_epochs, label="consensus", keep=False, **settings)
             net.module_.members.copy_members_from(net.module_.consensus)
             net.initialize_optimizer()
             n_anchor_epochs = self.n_anchor_epochs
@@ -333,7 +334,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 "it out after the first call."
             )
         data = self._check_training_data(X, y, self.classes_ if started else classes, fresh=not started)
-        net, seed, calls = self._continued_net() if started else self._new_net(data, n_calls=1)
+        net, seed, calls = self._continued_net() if started else self._new_net(data)
         if net.module_.consensus is not None:
             if calls >= self.n_consensus_epochs + self.n_anchor_epochs:
                 drop_consensus(net)
@@ -385,8 +386,8 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             nobody = np.empty((0, len(prior))), np.empty(0, dtype=int)
             membership = np.tile(self.cluster_weights_, (len(items), 1))
             return (membership, weight_deviations(*nobody, len(items), prior)) if return_std else membership
-        check_consistent_length(items, annotations)
         codes, _, experts = encode_annotations(annotations, classes=self.classes_, missing_label=self.missing_label)
+        check_row_count(codes, len(items), "annotations")
         log_f, expert = observed_log_proba(self._log_proba(items), codes)
         membership = expert_weights(log_f, expert, experts, self.cluster_weights_, prior)
         if transform_output(self) == "pandas":
@@ -506,6 +507,8 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         perplexity : float
             1 for a perfect prediction, `n_classes` for the uniform distribution.
         """
+        if method not in ("auto", "exact", "sobol"):
+            raise ValueError(f"method={method!r} is unknown; use 'auto', 'exact' or 'sobol'.")
         return float(np.exp(-self._score(X, y, self.likelihood if method == "auto" else method)))
 
     def __sklearn_is_fitted__(self):
@@ -526,25 +529,27 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Device of the nets."""
         return self.net_.device
 
-    def _check_items(self, X):
-        return validate_data(self, X, reset=False, dtype=self.dtype, allow_nd=self.module is not None)
+    def _check_items(self, X, reset=False):
+        return validate_data(self, X, reset=reset, dtype=self.dtype, allow_nd=self.module is not None)
 
     def _check_training_data(self, X, y, classes, fresh):
         """Checked rows of a fit; nothing is written to the estimator, so that a failure leaves it as it was."""
         check_module(self.module)
-        if fresh:
-            X = check_array(X, dtype=self.dtype, allow_nd=self.module is not None, estimator=self, input_name="X")
-        else:
-            X = self._check_items(X)
+        X = copy.copy(self)._check_items(X, reset=fresh)
         counts, classes = encode_counts(y, classes=classes)
-        check_consistent_length(X, counts)
-        if self.n_clusters > len(X):
+        check_row_count(counts, len(X), "y")
+        if fresh and self.n_clusters > len(X):
             raise ValueError(
                 f"n_clusters={self.n_clusters} is larger than the number of items in X, {len(X)}; lower it."
             )
-        return TrainingData(X, *sparse_counts(counts), classes)
+        if not fresh and self.n_clusters != len(self.cluster_weights_):
+            raise ValueError(
+                f"n_clusters={self.n_clusters} cannot change while the training of {len(self.cluster_weights_)} "
+                "clusters goes on; set it back, or fit a clone."
+            )
+        return TrainingData(X, *sparse_counts(counts), classes, fresh)
 
-    def _new_net(self, data, n_calls):
+    def _new_net(self, data):
         """Untrained net, its seed and the number of training calls so far."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         device = resolve_device(self.device)
@@ -566,7 +571,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 dtype=getattr(torch, self.dtype),
                 device=device,
             )
-        return net, seed, n_calls
+        return net, seed, 0
 
     def _continued_net(self):
         return copy.deepcopy(self.net_), self._seed, self._n_calls
@@ -576,8 +581,9 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         summary = survey(net, data.X, data.labels, data.votes)
         order = np.argsort(-summary["agreement"], kind="stable")
         weights, distance = summary["weights"][order], summary["distance"][np.ix_(order, order)]
-        warn_of_collapse(weights, distance)
-        if not self.__sklearn_is_fitted__() or not self.warm_start:
+        if net.module_.phase == "em":  # clusters start alike
+            warn_of_collapse(weights, distance)
+        if data.fresh:
             validate_data(self, X, skip_check_array=True)
         self.classes_ = data.classes
         self.cluster_weights_ = weights
@@ -598,7 +604,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Yield ``(log_f (b, D, K), votes (b, D))`` of the distinct classes that each item has votes for."""
         items = self._check_items(X)
         counts, _ = encode_counts(y, classes=self.classes_)
-        check_consistent_length(items, counts)
+        check_row_count(counts, len(items), "y")
         labels, votes = sparse_counts(counts)
         for rows, log_proba in self._log_proba(items):
             yield np.take_along_axis(log_proba, labels[rows][:, None], 2).transpose(0, 2, 1), votes[rows]
@@ -620,6 +626,7 @@ class TrainingData(NamedTuple):
     labels: np.ndarray
     votes: np.ndarray
     classes: np.ndarray
+    fresh: bool
 
 
 def check_alpha(alpha, n_clusters):

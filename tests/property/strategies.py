@@ -1,5 +1,7 @@
 """Hypothesis strategies shared by the property tests."""
 
+from typing import NamedTuple
+
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -66,3 +68,24 @@ def share_bounds(draw, n):
     centre /= centre.sum()
     widths = draw(hnp.arrays(float, (2, n), elements=st.sampled_from([0.0, 0.05, 1.0])))
     return np.maximum(centre - widths[0], 0.0), np.minimum(centre + widths[1], 1.0)
+
+
+class VoteModel(NamedTuple):
+    """Votes of items for a few classes, what K behaviours think of them, and the concentration of the mixtures."""
+
+    log_f: np.ndarray  # (n, D, K)
+    votes: np.ndarray  # (n, D)
+    alpha: np.ndarray  # (K,)
+
+
+@st.composite
+def vote_models(draw, real_votes=False):
+    """Small `VoteModel`; rows of votes may be zero, behaviours may be alike or exclude one another."""
+    n, n_slots, n_components = (draw(st.integers(1, high)) for high in (5, 3, 3))
+    shape = (n, n_slots, n_components)
+    log_f = draw(hnp.arrays(np.float64, shape, elements=st.floats(-30, -1e-3)))
+    whole = not real_votes or draw(st.booleans())
+    elements = st.integers(0, 4) if whole else st.floats(0, 4).map(lambda v: v if v > 1e-3 else 0.0)
+    votes = draw(hnp.arrays(np.float64, (n, n_slots), elements=elements))
+    alpha = draw(hnp.arrays(np.float64, n_components, elements=st.floats(0.1, 50)))
+    return VoteModel(log_f, votes if votes.any() else votes + 1, alpha)

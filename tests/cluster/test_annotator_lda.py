@@ -1,0 +1,556 @@
+"""AnnotatorLDA: what it refuses, how it survives trouble, and what it computes."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from _instances import make_crowd
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import digamma, softmax
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from torch import nn
+
+from sklearn_l2d import AnnotatorLDA
+from sklearn_l2d._numerics._mixture_weights import weight_deviations
+from sklearn_l2d._torch._annotation_net import AnnotationNet
+from sklearn_l2d.datasets import load_digits_crowd
+
+FAST = {"hidden_layer_sizes": (4,), "max_epochs": 6, "n_anchor_epochs": 3, "n_consensus_epochs": 4, "random_state": 0}
+
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+
+
+def make_lda(**params):
+    return AnnotatorLDA(**{**FAST, **params})
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    return make_crowd(n_samples=120)
+
+
+@pytest.fixture(scope="module")
+def fitted(crowd):
+    """Fitted once for the tests that only ask it questions."""
+    return make_lda(e_tol=1e-9, max_e_steps=1000, max_epochs=20).fit(crowd.X, crowd.counts)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digits_crowd(n_anonymous=500, n_identified=60, random_state=0)
+
+
+class TinyResNet(nn.Module):
+    """Two convolutions with a shortcut on one-channel images."""
+
+    def __init__(self, n_outputs, width=6):
+        super().__init__()
+        self.stem = nn.Conv2d(1, width, 3, padding=1, stride=2)
+        self.block = nn.Sequential(nn.BatchNorm2d(width), nn.ReLU(), nn.Conv2d(width, width, 3, padding=1))
+        self.head = nn.Linear(width * 16, n_outputs)
+
+    def forward(self, X):
+        out = self.stem(X)
+        return self.head((out + self.block(out)).relu().flatten(1))
+
+
+# ---------------------------------------------------------------------------------------------- bad input
+
+
+BAD_COUNTS = {
+    "negative": (lambda t: np.where(t == 1, -1, t), "y has negative counts"),
+    "nan": (lambda t: np.where(t == 1, np.nan, t), "Input y contains NaN"),
+    "infinite": (lambda t: np.where(t == 1, np.inf, t), "Input y contains infinity"),
+    "one column": (lambda t: t[:, :1], r"y has shape \(120, 1\)"),
+    "all zero": (lambda t: 0 * t, "y holds no votes"),
+    "one row less": (lambda t: t[1:], "y has 119 rows, but X has 120"),
+    "one label for all": (lambda t: np.ones(len(t), dtype=int), "y holds 1 class only"),
+    "no target": (lambda t: None, "target y is None"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_COUNTS)
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_bad_counts(crowd, fault, method):
+    spoil, message = BAD_COUNTS[fault]
+    with pytest.raises(ValueError, match=message):
+        getattr(make_lda(), method)(crowd.X, spoil(crowd.counts))
+
+
+BAD_PARAMETERS = {
+    "K = 0": ({"n_clusters": 0}, "'n_clusters' parameter"),
+    "K = -1": ({"n_clusters": -1}, "'n_clusters' parameter"),
+    "K = 1.5": ({"n_clusters": 1.5}, "'n_clusters' parameter"),
+    "K above n": ({"n_clusters": 121}, "n_clusters=121 is larger than the number of items in X, 120"),
+    "alpha = 0": ({"alpha": 0}, "'alpha' parameter"),
+    "alpha < 0": ({"alpha": -3.0}, "'alpha' parameter"),
+    "alpha is NaN": ({"alpha": np.nan}, "'alpha' parameter"),
+    "alpha has a zero": ({"alpha": [1.0, 0.0]}, r"alpha=\[1.0, 0.0\] has entries that are not positive"),
+    "alpha is too long": ({"alpha": [1.0, 2.0, 3.0]}, r"alpha has shape \(3,\)"),
+    "alpha has two axes": ({"alpha": [[1.0, 2.0]]}, r"alpha has shape \(1, 2\)"),
+    "no units": ({"hidden_layer_sizes": (8, 0)}, r"hidden_layer_sizes=\(8, 0\)"),
+    "half a unit": ({"hidden_layer_sizes": [2.5]}, "hidden_layer_sizes"),
+    "unknown start": ({"init": "kmeans"}, "'init' parameter"),
+    "no step": ({"lr": 0.0}, "'lr' parameter"),
+    "module by name": ({"module": "resnet"}, "'module' parameter"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_PARAMETERS)
+def test_bad_parameters(crowd, fault):
+    params, message = BAD_PARAMETERS[fault]
+    with pytest.raises(ValueError, match=message):
+        make_lda(**params).fit(crowd.X, crowd.counts)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_x_that_is_not_finite(crowd, fitted, value):
+    X = crowd.X.copy()
+    X[3, 1] = value
+    with pytest.raises(ValueError, match="Input X contains"):
+        make_lda().fit(X, crowd.counts)
+    with pytest.raises(ValueError, match="Input X contains"):
+        fitted.transform(X, crowd.annotations)
+
+
+def test_names_of_columns_are_checked_before_the_training(crowd, monkeypatch):
+    monkeypatch.setattr(AnnotationNet, "batch_loss", lambda *args: pytest.fail("training started"))
+    with pytest.raises(TypeError, match="Feature names"):
+        make_lda().fit(pd.DataFrame(crowd.X, columns=["a", 1, "b", 2]), crowd.counts)
+
+
+def test_a_module_instance_is_refused(crowd):
+    with pytest.raises(TypeError, match="module must be a class or a function"):
+        make_lda(module=nn.Linear(4, 3)).fit(crowd.X, crowd.counts)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
+@pytest.mark.parametrize("device", ["cuda", "cuda:1"])
+def test_cuda_without_cuda_is_refused(crowd, device):
+    with pytest.raises(RuntimeError, match=f"device='{device}'"):
+        make_lda(device=device).fit(crowd.X, crowd.counts)
+
+
+def test_images_need_a_module(crowd):
+    with pytest.raises(ValueError, match="dim 3"):
+        make_lda().fit(crowd.X[:, :, None], crowd.counts)
+
+
+def test_labels_that_fit_never_saw(crowd, fitted):
+    with pytest.raises(ValueError, match=r"annotations of expert .* hold labels \[3\]"):
+        fitted.transform(crowd.X, crowd.annotations + 1)
+    with pytest.raises(ValueError, match=r"y holds labels \[3\]"):
+        fitted.score(crowd.X, crowd.y + 1)
+    with pytest.raises(ValueError, match="y has 4 columns of counts for the 3 classes"):
+        fitted.item_posterior(crowd.X, np.ones((120, 4)))
+    with pytest.raises(ValueError, match="columns of y"):
+        fitted.score(crowd.X, pd.DataFrame(crowd.counts, columns=list("abc")))
+
+
+def test_rows_that_do_not_belong_together(crowd, fitted):
+    with pytest.raises(ValueError, match="annotations has 119 rows, but X has 120"):
+        fitted.transform(crowd.X, crowd.annotations[1:])
+    for method in (fitted.score, fitted.perplexity, fitted.item_posterior):
+        with pytest.raises(ValueError, match="y has 119 rows, but X has 120"):
+            method(crowd.X, crowd.counts[1:])
+
+
+def test_methods_of_the_perplexity(crowd, fitted):
+    with pytest.raises(ValueError, match="method='elbo'"):
+        fitted.perplexity(crowd.X, crowd.counts, method="elbo")
+    with pytest.raises(ValueError, match="whole numbers of votes"):
+        fitted.perplexity(crowd.X, 0.5 * crowd.counts, method="exact")
+
+
+def test_nothing_works_before_fit(crowd):
+    lda = make_lda()
+    for call in (
+        lambda: lda.transform(crowd.X, crowd.annotations),
+        lambda: lda.predict(crowd.X, crowd.annotations),
+        lambda: lda.predict_annotation_proba(crowd.X),
+        lambda: lda.item_posterior(crowd.X, crowd.counts),
+        lambda: lda.score(crowd.X, crowd.counts),
+        lambda: lda.perplexity(crowd.X, crowd.counts),
+    ):
+        with pytest.raises(NotFittedError):
+            call()
+
+
+def test_an_expert_without_annotations_gets_the_cluster_weights_and_a_warning(crowd, fitted):
+    annotations = pd.DataFrame(crowd.annotations, columns=list("vwxyz"))
+    annotations["x"] = -1
+    with pytest.warns(UserWarning, match=r"no annotations of the experts \['x'\]"):
+        membership = fitted.transform(crowd.X, annotations)
+    assert_array_equal(membership[2], fitted.cluster_weights_)
+    others = [0, 1, 3, 4]
+    assert_allclose(membership[others], fitted.transform(crowd.X, crowd.annotations)[others], atol=1e-9)
+
+
+# ------------------------------------------------------------------------------- interrupted and failing fits
+
+
+def interrupt(monkeypatch, phase, at_batch, error=KeyboardInterrupt):
+    """Raise in one batch of a phase; returns what `batch_loss` was called with until then."""
+    loss, calls = AnnotationNet.batch_loss, []
+
+    def batch_loss(self, *args):
+        calls.append(self.module_.phase)
+        if calls.count(phase) == at_batch:
+            raise error
+        return loss(self, *args)
+
+    monkeypatch.setattr(AnnotationNet, "batch_loss", batch_loss)
+    return calls
+
+
+def state(lda, crowd):
+    return {
+        "membership": lda.transform(crowd.X, crowd.annotations),
+        "proba": lda.predict_annotation_proba(crowd.X),
+        "history": str(lda.history_),
+        "weights": lda.cluster_weights_,
+    }
+
+
+def assert_same_state(one, other):
+    for name in one:
+        assert_array_equal(one[name], other[name], err_msg=name)
+
+
+def test_an_interrupt_keeps_the_last_complete_epoch(crowd, monkeypatch):
+    with monkeypatch.context() as patch:
+        calls = interrupt(patch, "em", at_batch=4)  # 2 batches an epoch: in the second em epoch
+        with pytest.warns(ConvergenceWarning, match="interrupted in the phase 'em'; the net of epoch 4 of 6"):
+            lda = make_lda().fit(crowd.X, crowd.counts)
+    assert calls.count("em") == 4
+    assert [record["phase"] for record in lda.history_] == ["consensus"] * 4 + ["anchor"] * 3 + ["em"]
+    # the same steps by hand: a fit whose batches do nothing after that epoch
+    with monkeypatch.context() as patch:
+        loss, calls = AnnotationNet.batch_loss, []
+
+        def only_until(self, *args):
+            calls.append(self.module_.phase)
+            value = loss(self, *args)
+            return value if calls.count("em") <= 2 else value * float("nan")
+
+        patch.setattr(AnnotationNet, "batch_loss", only_until)
+        nets = []
+        patch.setattr("sklearn_l2d._torch._net._restore", lambda net, good: nets.append(good))
+        with pytest.raises(FloatingPointError):
+            make_lda().fit(crowd.X, crowd.counts)
+    kept = lda.net_.module_.state_dict()
+    assert_array_equal(kept["members.weights.0"].numpy(), nets[0][0]["members.weights.0"].numpy())
+    lda.score(crowd.X, crowd.counts)
+
+
+@pytest.mark.parametrize(
+    ("phase", "at_batch"),
+    [("consensus", 1), ("consensus", 6), ("anchor", 1), ("anchor", 2)],
+    ids=["at once", "in the consensus", "before the first epoch", "within the first epoch"],
+)
+def test_an_interrupt_with_nothing_to_keep_is_raised_and_leaves_the_last_fit(crowd, monkeypatch, phase, at_batch):
+    lda = make_lda().fit(crowd.X, crowd.counts)
+    before = state(lda, crowd)
+    with monkeypatch.context() as patch:
+        calls = interrupt(patch, phase, at_batch)
+        with pytest.raises(KeyboardInterrupt):
+            lda.fit(crowd.X[:, :3], crowd.counts)
+    assert calls.count(phase) == at_batch
+    assert calls[-1] == phase
+    assert_same_state(state(lda, crowd), before)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_trouble_while_continuing_leaves_the_last_fit(crowd, monkeypatch, method, error):
+    lda = make_lda(warm_start=True).fit(crowd.X, crowd.counts)
+    before = state(lda, crowd)
+    with monkeypatch.context() as patch:
+        interrupt(patch, "em", 2, error)
+        with pytest.raises(error):
+            getattr(lda, method)(crowd.X, crowd.counts)
+    assert_same_state(state(lda, crowd), before)
+
+
+@pytest.mark.parametrize("params", [{"lr": 1e6}, {"lr": 1e38, "max_epochs": 1, "init": "random"}], ids=str)
+def test_a_diverging_training_names_lr_and_leaves_the_last_fit(crowd, params):
+    lda = make_lda().fit(crowd.X, crowd.counts)
+    before = state(lda, crowd)
+    lda.set_params(**params)
+    with pytest.raises(FloatingPointError, match=r"lower lr \(now 1"):
+        lda.fit(crowd.X * 1e3, crowd.counts)
+    assert_same_state(state(lda, crowd), before)
+
+
+def test_clusters_that_answer_alike_are_reported(crowd):
+    with pytest.warns(ConvergenceWarning, match=r"clusters of the pairs \[\[0, 1\]\] answer alike"):
+        make_lda(lr=1e-9).fit(crowd.X, crowd.counts)
+    with pytest.warns(ConvergenceWarning, match=r"clusters \[\d\] carry less than 1 %"):
+        make_lda(alpha=[1000.0, 1.0], init="random").fit(crowd.X, crowd.counts)
+
+
+# --------------------------------------------------------------------------------------- continuing a training
+
+
+def test_a_stream_of_chunks_reaches_about_the_quality_of_fit(digits):
+    params = {"hidden_layer_sizes": (32,), "lr": 0.02, "random_state": 0}
+    X, counts = digits.X_anonymous, digits.counts
+    whole = AnnotatorLDA(**params, max_epochs=15, n_anchor_epochs=8, n_consensus_epochs=10).fit(X, counts)
+    stream = AnnotatorLDA(**params, n_consensus_epochs=30, n_anchor_epochs=30)
+    order = np.random.default_rng(0)
+    for _ in range(25):
+        for chunk in np.array_split(order.permutation(len(X)), 4):
+            stream.partial_fit(X[chunk], counts[chunk], classes=np.arange(10))
+    identified = digits.X_identified, digits.annotations
+    test = digits.X_test, (digits.annotations_test[:, :, None] == np.arange(10)).sum(1)
+    uniform = -np.log(10)
+    assert whole.score(*test) > uniform + 0.5
+    assert stream.score(*test) > whole.score(*test) - 0.1
+    both = [lda.transform(*identified)[:, 0] for lda in (whole, stream)]
+    assert np.corrcoef(*both)[0, 1] > 0.9
+    assert [record["phase"] for record in stream.history_] == ["stream"] * 60 + ["em"] * 40
+
+
+def test_chunks_may_be_small_lack_classes_and_keep_the_names_of_the_columns(crowd):
+    X = pd.DataFrame(crowd.X, columns=list("abcd"))
+    lda = make_lda().partial_fit(X[:50], crowd.y[:50], classes=[0, 1, 2])
+    lda.partial_fit(X[50:51], crowd.y[50:51])
+    assert lda.classes_.tolist() == [0, 1, 2]
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        lda.partial_fit(crowd.X, crowd.counts)
+    assert lda.feature_names_in_.tolist() == list("abcd")
+    with pytest.raises(ValueError, match="feature names"):
+        lda.partial_fit(X.rename(columns={"a": "z"}), crowd.counts)
+    with pytest.raises(ValueError, match="classes="):
+        lda.partial_fit(X, crowd.counts, classes=[0, 1, 2, 3])
+    assert lda.n_iter_ == 3
+
+
+def test_warm_start_continues(crowd):
+    lda = make_lda(warm_start=True, n_clusters=2).fit(crowd.X, crowd.counts)
+    before = lda.score(crowd.X, crowd.counts)
+    for _ in range(4):
+        lda.fit(crowd.X, crowd.counts)
+    assert [record["phase"] for record in lda.history_] == ["consensus"] * 4 + ["anchor"] * 3 + ["em"] * (3 + 4 * 6)
+    assert lda.score(crowd.X, crowd.counts) > before + 0.01
+    with pytest.raises(ValueError, match="n_clusters=3 cannot change"):
+        lda.set_params(n_clusters=3).fit(crowd.X, crowd.counts)
+
+
+# ------------------------------------------------------------------------------------------ what it computes
+
+
+def e_step(log_f, votes, alpha, n_sweeps=3000):
+    """Independent fixed point over all classes: log_f (n, K, C), votes (n, C)."""
+    rho = alpha + votes.sum(1, keepdims=True) / len(alpha)
+    for _ in range(n_sweeps):
+        zeta = softmax(log_f + digamma(rho)[:, :, None], axis=1)
+        rho = alpha + (votes[:, None] * zeta).sum(2)
+    return zeta, rho
+
+
+def test_cluster_weights_and_item_posterior_are_the_e_step_of_the_final_nets(crowd, fitted):
+    log_f = np.log(fitted.predict_annotation_proba(crowd.X))
+    zeta, rho = e_step(log_f, crowd.counts, fitted.alpha_)
+    shares = (crowd.counts[:, None] * zeta).sum((0, 2)) / crowd.counts.sum()
+    assert_allclose(fitted.cluster_weights_, shares, rtol=1e-6)
+    assert_allclose(fitted.item_posterior(crowd.X, crowd.counts), rho, rtol=1e-6)
+
+
+def test_item_posterior_with_few_and_real_votes(crowd, fitted):
+    weights = crowd.counts * np.random.default_rng(0).random(crowd.counts.shape)
+    weights[5] = 0
+    _, rho = e_step(np.log(fitted.predict_annotation_proba(crowd.X)), weights, fitted.alpha_)
+    got = fitted.item_posterior(crowd.X, weights)
+    assert_allclose(got, rho, rtol=1e-6)
+    assert_array_equal(got[5], fitted.alpha_)
+
+
+def test_clusters_are_ordered_by_agreement_with_the_votes(crowd):
+    for seed in range(3):
+        lda = make_lda(n_clusters=3, init="random", random_state=seed, max_epochs=15).fit(crowd.X, crowd.counts)
+        proba = lda.predict_annotation_proba(crowd.X)
+        agreement = (crowd.counts[:, None] * proba).sum((0, 2))
+        assert (np.diff(agreement) < 0).all()
+
+
+def test_alpha_follows_its_cluster_through_the_ordering(crowd):
+    alphas = [3.0, 4.0, 5.0]
+    lda = make_lda(n_clusters=3, alpha=alphas, init="random", max_epochs=15, e_tol=1e-9, max_e_steps=1000)
+    lda.fit(crowd.X, crowd.counts)
+    assert sorted(lda.alpha_) == alphas
+    zeta, _ = e_step(np.log(lda.predict_annotation_proba(crowd.X)), crowd.counts, lda.alpha_)
+    assert_allclose(lda.cluster_weights_, (crowd.counts[:, None] * zeta).sum((0, 2)) / crowd.counts.sum(), rtol=1e-6)
+
+
+def test_the_better_experts_are_nearer_to_cluster_0(digits):
+    lda = make_lda(hidden_layer_sizes=(32,), max_epochs=15, n_anchor_epochs=8, n_consensus_epochs=10)
+    membership = lda.fit(digits.X_anonymous, digits.counts).transform(digits.X_identified, digits.annotations)
+    assert_allclose(membership.sum(1), 1)
+    pairs = membership[:, 0].reshape(3, 2).mean(1)  # 5 %, 20 % and 35 % of mistakes
+    assert pairs[0] > pairs[1] > pairs[2]
+    assert_array_equal(lda.predict(digits.X_identified, digits.annotations), membership.argmax(1))
+
+
+@pytest.mark.parametrize("method", ["exact", "sobol"])
+def test_scores_of_chunks_combine_to_the_score_of_all(crowd, fitted, method):
+    lda = pickle.loads(pickle.dumps(fitted)).set_params(likelihood=method)
+    counts = crowd.counts * (1 if method == "exact" else 0.7)
+    total = 0.0
+    for chunk in np.split(np.arange(120), [1, 8, 39, 40, 119]):
+        total += lda.score(crowd.X[chunk], counts[chunk]) * counts[chunk].sum()
+    assert_allclose(total / counts.sum(), lda.score(crowd.X, counts), rtol=1e-10)
+    assert_allclose(lda.perplexity(crowd.X, counts), np.exp(-total / counts.sum()), rtol=1e-10)
+
+
+def test_score_of_one_vote_per_item_is_the_log_of_the_mean_behaviour(crowd, fitted):
+    mean = np.tensordot(fitted.predict_annotation_proba(crowd.X), fitted.alpha_ / fitted.alpha_.sum(), (1, 0))
+    expected = np.log(mean[np.arange(120), crowd.y]).mean()
+    assert_allclose(fitted.score(crowd.X, crowd.y), expected, rtol=1e-10)
+    assert_allclose(fitted.perplexity(crowd.X, crowd.y, method="sobol"), np.exp(-expected), rtol=1e-3)
+
+
+def test_one_cluster_is_one_classifier(crowd):
+    lda = make_lda(n_clusters=1).fit(crowd.X, crowd.counts)
+    assert_allclose(lda.cluster_weights_, [1.0])
+    assert_array_equal(lda.transform(crowd.X, crowd.annotations), np.ones((5, 1)))
+    log_p = np.log(lda.predict_annotation_proba(crowd.X)[:, 0])
+    assert_allclose(lda.score(crowd.X, crowd.counts), (crowd.counts * log_p).sum() / crowd.counts.sum(), rtol=1e-10)
+
+
+def test_items_without_votes_are_no_evidence(crowd, fitted):
+    more_X = np.vstack([crowd.X, crowd.X[:30] + 5])
+    more_counts = np.vstack([crowd.counts, np.zeros((30, 3))])
+    assert_allclose(fitted.score(more_X, more_counts), fitted.score(crowd.X, crowd.counts), rtol=1e-12)
+    more_annotations = np.vstack([crowd.annotations, np.full((30, 5), -1)])
+    expected = fitted.transform(crowd.X, crowd.annotations)
+    assert_allclose(fitted.transform(more_X, more_annotations), expected, atol=1e-9)
+    # a training with them differs by nothing but the batches, and weights of votes only by their scale
+    lda = make_lda().fit(more_X, more_counts)
+    assert np.isfinite(lda.score(crowd.X, crowd.counts))
+
+
+def test_a_batch_without_votes_is_no_trouble(crowd):
+    counts = crowd.counts.copy()
+    counts[1:] = 0
+    with pytest.warns(ConvergenceWarning):
+        lda = make_lda(batch_size=8, lr=1e-9).fit(crowd.X, counts)
+    assert np.isfinite([record["loss"] for record in lda.history_]).all()
+
+
+def test_real_valued_votes(crowd):
+    plain, halved = [make_lda(alpha=a).fit(crowd.X, w * crowd.counts) for w, a in ((1, 8.0), (0.5, 4.0))]
+    # the responsibilities depend on alpha and votes only through digamma(rho), nearly a logarithm here
+    assert_allclose(halved.predict_annotation_proba(crowd.X), plain.predict_annotation_proba(crowd.X), atol=0.02)
+    assert (plain.likelihood_, halved.likelihood_) == ("exact", "sobol")
+    assert np.isfinite(halved.score(crowd.X, 0.5 * crowd.counts))
+
+
+def test_prior_softens_the_membership(crowd, fitted):
+    lda = pickle.loads(pickle.dumps(fitted))
+    distance = [
+        np.abs(lda.set_params(membership_prior=b).transform(crowd.X, crowd.annotations) - lda.cluster_weights_).sum()
+        for b in (0.0, 1.0, 100.0, 1e6)
+    ]
+    assert (np.diff(distance) < 0).all()
+    assert distance[-1] < 1e-2
+
+
+def test_std_is_the_laplace_approximation_of_the_annotations(crowd, fitted):
+    proba = fitted.predict_annotation_proba(crowd.X)
+    membership, std = fitted.transform(crowd.X, crowd.annotations, return_std=True)
+    assert_allclose(membership, fitted.transform(crowd.X, crowd.annotations))
+    for m in range(5):
+        rows = np.flatnonzero(crowd.annotations[:, m] >= 0)
+        log_f = np.log(proba[rows, :, crowd.annotations[rows, m]])
+        expected = weight_deviations(log_f, np.zeros(len(rows), int), 1, fitted.cluster_weights_)
+        assert_allclose(std[m], expected[0], rtol=1e-5)
+    nobody, prior_std = fitted.transform(crowd.X[:2], return_std=True)
+    a = 1 + fitted.cluster_weights_
+    assert_array_equal(nobody, np.tile(fitted.cluster_weights_, (2, 1)))
+    assert_allclose(prior_std, np.tile(np.sqrt(a / 3 * (1 - a / 3) / 4), (2, 1)))
+
+
+def test_frames_of_counts_name_the_classes(crowd):
+    names = ["no", "perhaps", "yes"]
+    frame = pd.DataFrame(crowd.counts, columns=names)[["yes", "no", "perhaps"]]
+    answers = pd.DataFrame(crowd.annotations, columns=list("vwxyz")).replace(dict(enumerate(names)) | {-1: None})
+    named, plain = make_lda().fit(crowd.X, frame), make_lda().fit(crowd.X, crowd.counts)
+    assert named.classes_.tolist() == names
+    assert_array_equal(named.transform(crowd.X, answers), plain.transform(crowd.X, crowd.annotations))
+    assert named.score(crowd.X, frame) == plain.score(crowd.X, crowd.counts)
+    assert named.score(crowd.X, np.array(names)[crowd.y]) == plain.score(crowd.X, crowd.y)
+
+
+def test_minus_one_can_be_a_class(crowd):
+    labels = np.array([-1, 0, 1])[crowd.y]
+    lda = make_lda().fit(crowd.X, labels)
+    assert lda.classes_.tolist() == [-1, 0, 1]
+    annotations = pd.DataFrame({"ann": labels, "bob": np.where(np.arange(120) < 60, labels, np.nan)})
+    plain = make_lda().fit(crowd.X, crowd.y)
+    expected = plain.transform(crowd.X, np.stack([crowd.y, np.where(np.arange(120) < 60, crowd.y, -1)], 1))
+    assert_allclose(lda.transform(crowd.X, annotations), expected)
+
+
+# --------------------------------------------------------------------------------------------- nets and devices
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_convolutional_net_on_images(digits, dtype):
+    images = digits.X_anonymous.reshape(-1, 1, 8, 8)
+    lda = AnnotatorLDA(
+        module=TinyResNet, lr=0.02, n_consensus_epochs=6, n_anchor_epochs=4, max_epochs=6, dtype=dtype, random_state=0
+    )
+    lda.fit(images, digits.counts)
+    assert [type(member) for member in lda.net_.module_.members.members] == [TinyResNet, TinyResNet]
+    held_out = digits.X_test.reshape(-1, 1, 8, 8), digits.annotations_test
+    counts = (held_out[1][:, :, None] == np.arange(10)).sum(1)
+    assert lda.perplexity(held_out[0], counts) < 7  # 10 is a guess
+    membership = lda.transform(*held_out)
+    assert membership[:2, 0].mean() > membership[4:, 0].mean()
+    restored = pickle.loads(pickle.dumps(lda))
+    assert_array_equal(restored.transform(*held_out), membership)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", torch.optim.RMSprop], ids=str)
+def test_other_optimisers(crowd, optimizer):
+    lda = make_lda(optimizer=optimizer, lr=0.01, weight_decay=0.0, max_epochs=10).fit(crowd.X, crowd.counts)
+    assert lda.perplexity(crowd.X, crowd.counts) < 2.9  # 3 is a guess
+
+
+@needs_cuda
+@pytest.mark.cuda
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_cuda_fits_as_the_cpu_does(crowd, dtype):
+    # the starts are drawn on the CPU; the shuffling is too
+    on_cpu, on_gpu = [
+        make_lda(device=device, dtype=dtype, max_epochs=20).fit(crowd.X, crowd.counts) for device in ("cpu", "cuda")
+    ]
+    assert on_gpu.device_ == "cuda"
+    tolerance = {"float32": 5e-3, "float64": 1e-8}[dtype]
+    expected = on_cpu.predict_annotation_proba(crowd.X)
+    assert_allclose(on_gpu.predict_annotation_proba(crowd.X), expected, atol=tolerance)
+    assert_allclose(on_gpu.score(crowd.X, crowd.counts), on_cpu.score(crowd.X, crowd.counts), atol=tolerance)
+
+
+@needs_cuda
+@pytest.mark.cuda
+def test_a_pickle_from_the_gpu_loads_on_a_cpu(crowd, monkeypatch):
+    lda = make_lda(device="cuda").fit(crowd.X, crowd.counts)
+    data = pickle.dumps(lda)
+    expected = lda.predict_annotation_proba(crowd.X)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.warns(UserWarning, match="cpu"):
+        restored = pickle.loads(data)
+    assert restored.device_ == "cpu"
+    assert_allclose(restored.predict_annotation_proba(crowd.X), expected, atol=1e-10)
+
+
+@needs_cuda
+@pytest.mark.cuda
+def test_the_generator_of_the_gpu_is_left_alone(crowd):
+    before = torch.cuda.get_rng_state()
+    make_lda(device="cuda").fit(crowd.X, crowd.counts).transform(crowd.X, crowd.annotations)
+    assert torch.equal(torch.cuda.get_rng_state(), before)
