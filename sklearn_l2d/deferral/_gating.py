@@ -46,6 +46,20 @@ class GateProblem(NamedTuple):
         """The same problem on some rows."""
         return self._replace(X=self.X[index], log_likelihood=self.log_likelihood[index], weight=self.weight[index])
 
+    def evidence(self):
+        """Selection (K + 1, J), log-likelihood (n, J) and bounds of those whom the E-step has to tell apart.
+
+        Who answers within a target matters to bounds on experts only: without any, experts are summed out once
+        instead of before every epoch, and every target is its own decision maker.
+        """
+        selection = with_classifier(self.omega)
+        if _bind(self.bounds.experts):
+            return selection, self.log_likelihood, self.bounds.experts
+        peak = self.log_likelihood.max(1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            log_likelihood = np.log(np.exp(self.log_likelihood - peak) @ selection.T) + peak
+        return np.eye(len(selection)), log_likelihood, None
+
 
 def new_gate(n_features, n_targets, seed, *, module, hidden_layer_sizes, dtype, device, **settings):
     """Untrained gate over the human targets and, last, the classifier."""
@@ -72,7 +86,7 @@ def train_gate(net, problem, n_epochs, *, seed, dtype, verbose=0, cosine=True, l
     posterior : GatePosterior
         Of the trained gate.
     """
-    selection = with_classifier(problem.omega)
+    selection, log_likelihood, expert_bounds = problem.evidence()
     rows = Rows(problem.X, np.zeros((len(problem.X), len(selection))), dtype=getattr(torch, dtype), device=net.device)
     duals, records = {"target_dual": None, "expert_dual": None}, []
 
@@ -81,9 +95,9 @@ def train_gate(net, problem, n_epochs, *, seed, dtype, verbose=0, cosine=True, l
         posterior = gate_posterior(
             log_gate,
             selection,
-            problem.log_likelihood,
+            log_likelihood,
             target_bounds=problem.bounds.targets,
-            expert_bounds=problem.bounds.experts,
+            expert_bounds=expert_bounds,
             **duals,
         )
         duals.update(target_dual=posterior.target_dual, expert_dual=posterior.expert_dual)
@@ -91,8 +105,8 @@ def train_gate(net, problem, n_epochs, *, seed, dtype, verbose=0, cosine=True, l
 
     def start_epoch(_):
         log_gate, posterior = e_step()
-        log_likelihood = gate_log_likelihood(log_gate, selection, problem.log_likelihood)
-        records.append({"log_likelihood": log_likelihood, "constraint_violation": posterior.violation})
+        reached = gate_log_likelihood(log_gate, selection, log_likelihood)
+        records.append({"log_likelihood": reached, "constraint_violation": posterior.violation})
         rows.set_target(posterior.targets * problem.weight[:, None])
         return label
 
