@@ -11,6 +11,12 @@ API_REFERENCE = [
         "names": ["AnnotatorLDA"],
     },
     {
+        "module": "sklearn_l2d.deferral",
+        "title": "Who should decide",
+        "summary": "Route every item to the classifier or to a group of experts, under workload limits.",
+        "names": ["ClusterDeferral"],
+    },
+    {
         "module": "sklearn_l2d.annotations",
         "title": "Annotation tables",
         "summary": "Move between wide tables, long tables and counts, with one rule for missing annotations.",
@@ -57,6 +63,12 @@ API_REFERENCE = [
             "team_accuracy",
             "workload_distribution",
         ],
+    },
+    {
+        "module": "sklearn_l2d.model_selection",
+        "title": "Model selection",
+        "summary": "Judge teams in searches and cross-validation.",
+        "names": ["make_team_scorer"],
     },
     {
         "module": "sklearn_l2d.inspection",
