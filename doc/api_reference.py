@@ -74,7 +74,7 @@ API_REFERENCE = [
         "module": "sklearn_l2d.inspection",
         "title": "Pictures",
         "summary": "Display classes in the style of scikit-learn; matplotlib is imported when one is drawn.",
-        "names": ["MembershipDisplay"],
+        "names": ["CoverageAccuracyDisplay", "MembershipDisplay", "WorkloadDisplay"],
     },
 ]
 

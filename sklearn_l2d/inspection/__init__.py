@@ -1,5 +1,7 @@
 """Display classes in the style of scikit-learn; matplotlib is imported when one is drawn."""
 
+from ._coverage_accuracy import CoverageAccuracyDisplay
 from ._membership import MembershipDisplay
+from ._workload import WorkloadDisplay
 
-__all__ = ["MembershipDisplay"]
+__all__ = ["CoverageAccuracyDisplay", "MembershipDisplay", "WorkloadDisplay"]

@@ -4,11 +4,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from .._encoding import as_table, expert_names, is_frame
-from ._matplotlib import import_pyplot
-
-_POINT = 1 / 72  # inches
-_CHARACTER = 0.6  # width of a character as a share of the font size
-_LINE = 1.25  # height of a line as a share of the font size
+from ._matplotlib import CHARACTER, LINE, POINT, import_pyplot, label_experts, size_in_inches, size_with_names
 
 
 class MembershipDisplay:
@@ -176,7 +172,7 @@ class MembershipDisplay:
         plt = import_pyplot("MembershipDisplay")
         n_experts, n_clusters = self.membership.shape
         if ax is None:
-            _, ax = plt.subplots(figsize=_figure_size(self.experts, n_clusters), layout="constrained")
+            _, ax = plt.subplots(figsize=size_with_names(self.experts, 1.3 + 0.62 * n_clusters), layout="constrained")
         order = np.argsort(self.membership @ np.arange(n_clusters), kind="stable") if sort else np.arange(n_experts)
         shown = {"cmap": cmap, "vmin": 0, "vmax": 1, "aspect": "auto", "interpolation": "nearest"} | (im_kw or {})
         self.ax_, self.figure_ = ax, ax.figure
@@ -185,7 +181,7 @@ class MembershipDisplay:
             self.figure_.colorbar(self.im_, ax=ax, label="membership", fraction=0.05, pad=0.02)
         ax.set(xlabel="expert", ylabel="cluster", yticks=range(n_clusters))
         cell = _cell_size(ax, n_experts, n_clusters)
-        _label_experts(ax, [str(name) for name in self.experts[order]], cell[0])
+        label_experts(ax, [str(name) for name in self.experts[order]], cell[0])
         _separate_cells(ax, n_experts, n_clusters, cell)
         std = None if self.std is None else self.std[order]
         self.text_ = self._write(self.membership[order], std, cell, include_values, values_format, text_kw or {})
@@ -213,36 +209,16 @@ class MembershipDisplay:
         return drawn
 
 
-def _figure_size(experts, n_clusters):
-    """Width and height in inches, with room for names that have to be turned."""
-    width = float(np.clip(1.7 + 0.62 * len(experts), 4.2, 14))
-    longest = max(len(str(name)) for name in experts)
-    turned = longest * _CHARACTER * 8 * _POINT > (width - 1.7) / len(experts)
-    return width, 1.3 + 0.62 * n_clusters + turned * longest * _CHARACTER * 10 * _POINT
-
-
 def _cell_size(ax, n_experts, n_clusters):
     """Width and height of a cell in inches."""
-    figure = ax.figure
-    if figure.get_layout_engine() is not None:
-        figure.draw_without_rendering()  # the layout is known only once the figure has been laid out
-    box = ax.get_window_extent().transformed(figure.dpi_scale_trans.inverted())
-    return box.width / n_experts, box.height / n_clusters
+    width, height = size_in_inches(ax)
+    return width / n_experts, height / n_clusters
 
 
 def _font_that_fits(cell, n_characters, n_lines):
     """Largest font size, at most 10, at which a text fills no more than most of a cell."""
     width, height = cell
-    return min(10.0, 0.85 * width / (n_characters * _CHARACTER * _POINT), 0.85 * height / (n_lines * _LINE * _POINT))
-
-
-def _label_experts(ax, names, width):
-    """Name the experts below their columns: upright where that fits, else turned, and at last only some of them."""
-    longest = max(map(len, names))
-    upright = min(10.0, 0.95 * width / (longest * _CHARACTER * _POINT))
-    size = upright if upright >= 8 else float(np.clip(0.95 * width / (_LINE * _POINT), 6, 10))
-    step = 1 if upright >= 8 else int(np.ceil(size * _LINE * _POINT / width))
-    ax.set_xticks(range(0, len(names), step), names[::step], rotation=0 if upright >= 8 else 90, fontsize=size)
+    return min(10.0, 0.85 * width / (n_characters * CHARACTER * POINT), 0.85 * height / (n_lines * LINE * POINT))
 
 
 def _separate_cells(ax, n_experts, n_clusters, cell):
