@@ -142,17 +142,17 @@ def pickles(device, quick):
 
 
 def generators(device, quick):
-    """The caller's generators, the choice of the device, and repeats."""
+    """The caller's generators, the choice of the device, and repeats; short fits show them as well as long ones."""
     crowd, before = digits(quick), generator_states(device)
-    fits = {name: fit_lda(crowd, name, quick) for name in ("auto", device)}
+    fits = {name: fit_lda(crowd, name, quick=True) for name in ("auto", device)}
     rows = [
         [f"global {name} generator untouched", torch.equal(state, before[name]), True]
         for name, state in generator_states(device).items()
     ]
     torch.manual_seed(99)
-    fits["again"] = fit_lda(crowd, device, quick)
+    fits["again"] = fit_lda(crowd, device, quick=True)
     if device == "cuda":
-        fits["cuda:0"] = fit_lda(crowd, "cuda:0", quick)
+        fits["cuda:0"] = fit_lda(crowd, "cuda:0", quick=True)
     proba = {name: lda.predict_annotation_proba(crowd.X_test) for name, lda in fits.items()}
     rows.append(["device_ of device='auto'", fits["auto"].device_, device])
     rows += [[f"difference of {name}", difference(proba[device], x), 0.0] for name, x in proba.items()]
