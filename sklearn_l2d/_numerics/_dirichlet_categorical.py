@@ -11,7 +11,7 @@ def responsibilities(log_f, votes, alpha, *, max_sweeps=100, tol=1e-8):
     """Variational posterior of the mixtures of a batch of items, from their vote counts.
 
     Votes of one item for the same class share a posterior, so the work is per distinct class of an item and
-    never over all classes (L2D-Clusters Eq. 12 and 16, collapsed from annotations to counts).
+    never over all classes (L2D-Clusters Eq. 13 and 16, collapsed from annotations to counts).
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def responsibilities(log_f, votes, alpha, *, max_sweeps=100, tol=1e-8):
 
 
 def evidence_lower_bound(log_f, votes, zeta, rho, alpha):
-    """Lower bound of ln Pr(t | x, alpha) of every item, in nats (L2D-Clusters Eq. 9 to 14, corrected).
+    """Lower bound of ln Pr(t | x, alpha) of every item, in nats (minus L2D-Clusters Eq. 9).
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ from .._torch._modules import check_module
 from .._torch._net import OPTIMIZER_NAMES, predict_batches, train
 from .._torch._seeding import resolve_device, seeded
 from ..annotations import encode_annotations, encode_counts, split_target
-from ._membership import expert_weights, observed_log_proba
+from ._membership import observed_log_proba, place_the_silent, solve_membership
 
 
 class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -89,11 +89,19 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     e_tol : float, default=1e-2
         An item's E-step stops when no cluster gains or loses more than this many votes.
 
-    membership : {"map"}, default="map"
-        How an expert's membership is found: the maximum a posteriori mixture weights, solved to optimality.
+    membership : {"map", "variational", "average"}, default="map"
+        How an expert's membership is found. "map" is the maximum a posteriori mixture weights, solved to optimality.
+        "variational" is Algorithm 1 of the paper, whose softness comes from where it starts and when it stops;
+        "average" is the Dirichlet of its appendix F, which stays near `cluster_weights_` when `alpha` is large.
 
     membership_prior : float, default=1.0
-        Pseudo-counts spread over `cluster_weights_` that soften a membership; 0 is maximum likelihood.
+        Pseudo-counts spread over `cluster_weights_` that soften a "map" membership; 0 is maximum likelihood.
+
+    membership_start : float, default=50.0
+        Entries of the Dirichlet parameter from which "variational" starts.
+
+    membership_iter : int, default=200
+        Iterations of "variational".
 
     likelihood : {"auto", "exact", "sobol"}, default="auto"
         Held-out likelihood used by `score`. "auto" is decided by `fit`, from `n_clusters` and the largest number of
@@ -148,7 +156,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     Notes
     -----
-    The E-step works on counts, per distinct class of an item (L2D-Clusters Eq. 12, 16), the M-step is stochastic
+    The E-step works on counts, per distinct class of an item (L2D-Clusters Eq. 13, 16), the M-step is stochastic
     gradient descent on ``-sum T zeta ln f / sum T`` (section 3.3). Eq. 2 and 3 are solved in the mean of the
     Dirichlet, the only part of it that one annotation per item identifies (corrected).
 
@@ -193,8 +201,10 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         "max_epochs": [Interval(numbers.Integral, 1, None, closed="left")],
         "max_e_steps": [Interval(numbers.Integral, 1, None, closed="left")],
         "e_tol": [Interval(numbers.Real, 0, None, closed="left")],
-        "membership": [StrOptions({"map"})],
+        "membership": [StrOptions({"map", "variational", "average"})],
         "membership_prior": [Interval(numbers.Real, 0, None, closed="left")],
+        "membership_start": [Interval(numbers.Real, 0, None, closed="neither")],
+        "membership_iter": [Interval(numbers.Integral, 0, None, closed="left")],
         "likelihood": [StrOptions({"auto", "exact", "sobol"})],
         "missing_label": "no_validation",
         "warm_start": ["boolean"],
@@ -224,6 +234,8 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         e_tol=1e-2,
         membership="map",
         membership_prior=1.0,
+        membership_start=50.0,
+        membership_iter=200,
         likelihood="auto",
         missing_label=None,
         warm_start=False,
@@ -249,6 +261,8 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.e_tol = e_tol
         self.membership = membership
         self.membership_prior = membership_prior
+        self.membership_start = membership_start
+        self.membership_iter = membership_iter
         self.likelihood = likelihood
         self.missing_label = missing_label
         self.warm_start = warm_start
@@ -389,7 +403,17 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         codes, _, experts = encode_annotations(annotations, classes=self.classes_, missing_label=self.missing_label)
         check_row_count(codes, len(items), "annotations")
         log_f, expert = observed_log_proba(self._log_proba(items), codes)
-        membership = expert_weights(log_f, expert, experts, self.cluster_weights_, prior)
+        membership = solve_membership(
+            self.membership,
+            log_f,
+            expert,
+            len(experts),
+            prior=prior,
+            alpha=self.alpha_,
+            start=self.membership_start,
+            n_iter=self.membership_iter,
+        )
+        place_the_silent(membership, expert, experts, self.cluster_weights_)
         if transform_output(self) == "pandas":
             import pandas as pd
 
@@ -450,7 +474,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return np.exp(np.concatenate([log_proba for _, log_proba in self._log_proba(self._check_items(X))]))
 
     def item_posterior(self, X, y):
-        """Posterior mixture of behaviours behind the votes for each item (rho of L2D-Clusters Eq. 12).
+        """Posterior mixture of behaviours behind the votes for each item (rho of L2D-Clusters Eq. 16).
 
         Parameters
         ----------

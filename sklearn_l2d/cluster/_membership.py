@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 
+from .._numerics._dirichlet_membership import average_membership, variational_membership
 from .._numerics._mixture_weights import mixture_weights
 
 
@@ -32,21 +33,35 @@ def observed_log_proba(batches, codes):
     return np.concatenate(log_f), np.concatenate(expert)
 
 
-def expert_weights(log_f, expert, names, cluster_weights, prior):
-    """Membership (M, K) of every expert; who has no annotation gets the cluster weights and a warning.
+def solve_membership(method, log_f, expert, n_experts, *, prior, alpha, start, n_iter):
+    """Membership (M, K) of every expert; anything for an expert without annotations.
 
     Parameters
     ----------
+    method : {"map", "variational", "average"}
+        Optimal mixture weights, Algorithm 1 of L2D-Clusters, or its appendix F.
     log_f, expert : ndarrays
         As returned by `observed_log_proba`.
-    names : ndarray of shape (M,)
-        Names of the experts.
-    cluster_weights : ndarray of shape (K,)
-        What is known about an expert of whom nothing is known.
+    n_experts : int
+        M.
     prior : ndarray of shape (K,)
-        Dirichlet pseudo-counts.
+        "map": Dirichlet pseudo-counts.
+    alpha : ndarray of shape (K,)
+        "average": concentration of the items' mixtures.
+    start, n_iter : float, int
+        "variational": entries of alpha at the start, and iterations.
     """
-    weights, _ = mixture_weights(log_f, expert, len(names), prior=prior)
+    if method == "map":
+        return mixture_weights(log_f, expert, n_experts, prior=prior)[0]
+    if method == "variational":
+        dirichlet = variational_membership(log_f, expert, n_experts, start=start, n_iter=n_iter)
+    else:
+        dirichlet = average_membership(log_f, expert, n_experts, alpha)
+    return dirichlet / dirichlet.sum(1, keepdims=True)
+
+
+def place_the_silent(weights, expert, names, cluster_weights):
+    """Give experts without annotations the cluster weights, in place, with a warning that names them."""
     silent = np.bincount(expert, minlength=len(names)) == 0
     if silent.any():
         warnings.warn(
@@ -55,4 +70,3 @@ def expert_weights(log_f, expert, names, cluster_weights, prior):
             stacklevel=3,
         )
         weights[silent] = cluster_weights
-    return weights
