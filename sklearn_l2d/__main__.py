@@ -1,4 +1,4 @@
-"""``python -m sklearn_l2d``: from anonymous votes to who behaves alike, told on data of the package or on yours."""
+"""``python -m sklearn_l2d``: from anonymous votes to who behaves alike and who should decide."""
 
 import argparse
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from ._cli import _report
+from ._cli import _report, _routing_report
 from ._cli._crowds import digits_crowd, real_crowd
 from ._cli._onboarding import (
     Settings,
@@ -18,8 +18,9 @@ from ._cli._onboarding import (
     learn_behaviours,
     place_experts,
 )
+from ._cli._routing import MIN_EXPERTS, can_route, change_roster, form_team, judge_team
 from ._cli._tables import read_crowd, write_roster
-from .inspection import MembershipDisplay
+from .inspection import CoverageAccuracyDisplay, MembershipDisplay, WorkloadDisplay
 from .inspection._matplotlib import import_pyplot
 
 _SIZES = (1, 2, 3, 4)
@@ -35,12 +36,15 @@ examples:
       a real set whose annotators are unknown: how many behaviours there are, and what they are like
   python -m sklearn_l2d --counts votes.csv --features items.csv --identified known.csv
       your own tables; writes roster.csv and membership.png
+  python -m sklearn_l2d --counts votes.csv --features items.csv --identified known.csv --truth truth.csv --coverage .7
+      with true labels: also who should decide, when the classifier is to decide 70 % of the items
 
 tables (CSV with a header; items are joined by their id):
   --counts               id,<class>,<class>,...      votes for each class; a row of zeros is an item without votes
   --features             id,<name>,<name>,...        numbers; must cover the ids of --counts
   --identified           task,annotator,label        one row per label: the id of an item, who, and which class
   --identified-features  id,<name>,<name>,...        for the tasks; without it they are looked up in --features
+  --truth                id,label                    true classes of tasks; a third of them is kept for tests
 
 The experts' items may differ from one another, and should not be in --counts. The roster has one row per expert:
 expert, labels, cluster, membership_0, ..., std_0, ..., one_net_agreement, majority_agreement, accuracy (empty where
@@ -52,7 +56,10 @@ def build_parser():
     """Parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m sklearn_l2d",
-        description="Learn how annotators behave from anonymous votes, then say which experts behave alike.",
+        description=(
+            "Learn how annotators behave from anonymous votes, say which experts behave alike, and, where true classes "
+            "are known, decide who should decide: the classifier or which experts."
+        ),
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -62,6 +69,7 @@ def build_parser():
     source.add_argument("--features", metavar="FILE", type=Path, help="features of your items")
     source.add_argument("--identified", metavar="FILE", type=Path, help="labels of known experts")
     source.add_argument("--identified-features", metavar="FILE", type=Path, help="features of the experts' items")
+    source.add_argument("--truth", metavar="FILE", type=Path, help="true classes of the experts' items")
     source.add_argument(
         "--labels", metavar="N", type=_positive(int), default=100, help="identified labels per expert (default: 100)"
     )
@@ -71,12 +79,18 @@ def build_parser():
         "--alpha", type=_positive(float), default=50.0, help="concentration of the mixtures (default: 50)"
     )
     model.add_argument("--epochs", type=_positive(int), default=60, help="epochs of training (default: 60)")
+    model.add_argument(
+        "--coverage", metavar="C", type=_share, default=0.5, help="share that the classifier decides (default: 0.5)"
+    )
     model.add_argument("--seed", type=int, default=0, help="seed of everything random (default: 0)")
     output = parser.add_argument_group("output")
     output.add_argument(
         "--figure", metavar="FILE", type=Path, default="membership.png", help="heat map (default: membership.png)"
     )
-    output.add_argument("--no-figure", action="store_true", help="draw nothing")
+    output.add_argument(
+        "--team-figure", metavar="FILE", type=Path, default="team.png", help="accuracy and workload (default: team.png)"
+    )
+    output.add_argument("--no-figure", action="store_true", help="draw neither")
     output.add_argument("--output", metavar="FILE", type=Path, help="roster as CSV (default with --counts: roster.csv)")
     output.add_argument("--quiet", action="store_true", help="no progress bars")
     return parser
@@ -116,14 +130,14 @@ def check_arguments(args):
         raise ValueError("--data and --counts exclude each other; give one of them.")
     if (args.counts is None) != (args.features is None):
         raise ValueError("--counts and --features belong together; give both.")
-    for name in ("identified", "identified_features"):
-        needs = "counts" if name == "identified" else "identified"
+    for name, needs in {"identified": "counts", "identified_features": "identified", "truth": "identified"}.items():
         if getattr(args, name) is not None and getattr(args, needs) is None:
             raise ValueError(f"--{name.replace('_', '-')} needs --{needs}.")
     if args.counts is not None and args.identified is not None and args.output is None:
         args.output = Path("roster.csv")
-    args.figure = None if args.no_figure else args.figure
-    for path in (args.figure, args.output):
+    if args.no_figure:
+        args.figure = args.team_figure = None
+    for path in (args.figure, args.team_figure, args.output):
         if path is not None and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
             raise ValueError(f"cannot write {path}: {path.parent} is not a folder that can be written to.")
     if args.figure is not None:
@@ -147,13 +161,14 @@ def run(args):
     if crowd.annotations is None:
         tell_archive(crowd, settings)
     else:
-        tell_onboarding(crowd, settings, figure=args.figure, output=args.output)
+        behaviours, _ = tell_onboarding(crowd, settings, figure=args.figure, output=args.output)
+        tell_routing(behaviours, crowd, settings, args.coverage, figure=args.team_figure)
 
 
 def load(args):
     """Crowd that the arguments name."""
     if args.counts is not None:
-        return read_crowd(args.counts, args.features, args.identified, args.identified_features)
+        return read_crowd(args.counts, args.features, args.identified, args.identified_features, args.truth, args.seed)
     if args.data is not None:
         return real_crowd(args.data, args.labels, args.seed)
     return digits_crowd(args.labels, args.seed)
@@ -192,6 +207,40 @@ def tell_onboarding(crowd, settings, figure=None, output=None):
     return behaviours, roster
 
 
+def tell_routing(behaviours, crowd, settings, coverage, figure=None):
+    """Story of a team: who decides at a requested coverage, what that is worth, and a roster that changes."""
+    if not can_route(crowd):
+        say(f"Who should decide cannot be learnt here: that takes true classes and {MIN_EXPERTS} experts or more.")
+        return
+    team = form_team(behaviours, crowd, settings, coverage)
+    verdict = judge_team(team)
+    say(*_routing_report.tell_team(team))
+    say(*_routing_report.tell_verdict(team, verdict))
+    say(*_routing_report.tell_workload(team, verdict))
+    say(*_routing_report.tell_change(change_roster(team)))
+    if figure is not None:
+        draw_team(team, verdict, figure)
+        say(f"Figure written to {figure}.")
+
+
+def draw_team(team, verdict, path):
+    """Save the coverage-accuracy curves beside the workload."""
+    plt = import_pyplot("the figure")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    CoverageAccuracyDisplay.from_estimator(
+        team.gate, team.X, team.y, team.answers(team.gate), X_unlabeled=team.X_archive, name="team", ax=left
+    )
+    rival = {"name": "least sure items to a random expert", "linestyle": ":", "ax": left}
+    CoverageAccuracyDisplay.from_predictions(**verdict.rival_curve, **rival)
+    WorkloadDisplay.from_predictions(
+        [*verdict.workload, 1 - verdict.workload.sum()],
+        experts=[team.experts[int(name)] for name in team.gate.experts_],
+        ax=right,
+    )
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
 def draw(roster, path):
     """Save the heat map, with the experts in order where there are many."""
     plt = import_pyplot("the figure")
@@ -217,6 +266,13 @@ def _positive(kind):
 
     parse.__name__ = kind.__name__  # named in the message of argparse
     return parse
+
+
+def _share(text):
+    value = float(text)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return value
 
 
 if __name__ == "__main__":

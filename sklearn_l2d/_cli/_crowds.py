@@ -33,6 +33,8 @@ class Crowd:
         Names of the experts.
     y_identified : ndarray of shape (n',), or None
         True classes of the identified items.
+    X_test, annotations_test, y_test : ndarrays of shape (n'', d), (n'', M) and (n'',), or None
+        Items on which routing is judged: known annotators, known truth, at least one label each.
     accuracy : ndarray of shape (M,), or None
         Share of right answers of each expert, as far as possible from labels that are not among the identified ones.
     groups : ndarray of shape (M,), or None
@@ -50,6 +52,9 @@ class Crowd:
     annotations: np.ndarray | None = None
     experts: list = ()
     y_identified: np.ndarray | None = None
+    X_test: np.ndarray | None = None
+    annotations_test: np.ndarray | None = None
+    y_test: np.ndarray | None = None
     accuracy: np.ndarray | None = None
     groups: np.ndarray | None = None
     groups_are: str = ""
@@ -68,6 +73,9 @@ def digits_crowd(n_labels, seed):
         annotations=data.annotations,
         experts=list(data.experts),
         y_identified=data.y_identified,
+        X_test=data.X_test,
+        annotations_test=data.annotations_test,
+        y_test=data.y_test,
         accuracy=1 - np.asarray(data.realized_rates),
         groups=np.asarray(data.groups),
         groups_are="err equally often",
@@ -75,7 +83,7 @@ def digits_crowd(n_labels, seed):
 
 
 def real_crowd(name, n_labels, seed):
-    """A set of `load_crowd`; three quarters of its items become the archive where its annotators are known."""
+    """A set of `load_crowd`; where its annotators are known, a quarter is identified, a fifth kept for tests."""
     data = load_crowd(name)
     if data.X is None:
         raise ValueError(f"the set {name!r} has labels only, and behaviours are learnt from features; choose another.")
@@ -105,9 +113,10 @@ def _identified_crowd(data, n_labels, seed):
         annotations = np.where(data.stimulus_set[:, None] == 0, annotations, -1)
     labelled = np.flatnonzero((annotations >= 0).any(axis=1))
     key = next((key for key in _SHARED_BY if key in data), None)
-    units = labelled if key is None else data[key][labelled]
-    archive, rest = next(GroupShuffleSplit(1, test_size=0.25, random_state=seed).split(labelled, groups=units))
-    archive, rest = _some(labelled[archive], MAX_ITEMS, seed), labelled[rest]
+    units = np.arange(len(annotations)) if key is None else data[key]
+    archive, rest = _split(labelled, units, 0.25, seed)
+    archive, test = _split(archive, units, 0.25, seed)
+    archive = _some(archive, MAX_ITEMS, seed)
 
     present = np.flatnonzero((annotations[rest] >= 0).sum(0) >= MIN_LABELS)
     identified = annotations[np.ix_(rest, present)]
@@ -130,10 +139,37 @@ def _identified_crowd(data, n_labels, seed):
         y_identified=_known(data.y[rest[kept]]),
         accuracy=right if np.isfinite(right).any() else None,
     )
+    test = test[(annotations[np.ix_(test, present)] >= 0).any(1) & (data.y[test] >= 0)]
+    if len(test) and crowd.y_identified is not None:
+        crowd.X_test, crowd.annotations_test, crowd.y_test = (
+            data.X[test],
+            annotations[np.ix_(test, present)],
+            data.y[test],
+        )
     if data.name == "cue_conflict":
         crowd.groups = (_share_equal(others, data.y_texture) > right).astype(int)
         crowd.groups_are = "answer by the same cue, shape or texture"
     return crowd
+
+
+def hold_out(crowd, seed):
+    """Keep a third of the identified items whose truth is known for tests, in place."""
+    known = np.flatnonzero((crowd.y_identified >= 0) & (crowd.annotations >= 0).any(1))
+    test = _some(known, len(known) // 3, seed)
+    crowd.X_test, crowd.annotations_test, crowd.y_test = (
+        part[test] for part in (crowd.X_identified, crowd.annotations, crowd.y_identified)
+    )
+    crowd.X_identified, crowd.annotations, crowd.y_identified = (
+        np.delete(part, test, axis=0) for part in (crowd.X_identified, crowd.annotations, crowd.y_identified)
+    )
+    right = _share_equal(crowd.annotations_test, crowd.y_test)
+    crowd.accuracy = right if np.isfinite(right).any() else None
+
+
+def _split(rows, units, share, seed):
+    """Rows to keep and a share of them to take away, whole units at a time."""
+    kept, taken = next(GroupShuffleSplit(1, test_size=share, random_state=seed).split(rows, groups=units[rows]))
+    return rows[kept], rows[taken]
 
 
 def _known(y):

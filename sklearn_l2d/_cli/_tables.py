@@ -8,10 +8,10 @@ import numpy as np
 
 from .._encoding import some
 from ..annotations import encode_annotations, encode_counts, from_long
-from ._crowds import Crowd
+from ._crowds import Crowd, hold_out
 
 
-def read_crowd(counts, features, identified=None, identified_features=None):
+def read_crowd(counts, features, identified=None, identified_features=None, truth=None, seed=0):
     """Crowd from CSV files.
 
     Parameters
@@ -24,6 +24,10 @@ def read_crowd(counts, features, identified=None, identified_features=None):
         Columns `task` (an id), `annotator` and `label` (a class), one row per annotation.
     identified_features : path, default=None
         Like `features`, for the tasks; None looks them up in `features`.
+    truth : path, default=None
+        Columns `id` and `label`, for some of the tasks and items. A third of the tasks with a truth is kept for tests.
+    seed : int, default=0
+        Decides which.
 
     Raises
     ------
@@ -45,6 +49,11 @@ def read_crowd(counts, features, identified=None, identified_features=None):
         table = _by_id(identified_features, "features", columns=table.columns)
     crowd.X_identified = _look_up(table, wide.index, identified_features or features, f"of {identified}")
     crowd.annotations, crowd.experts = codes, experts.tolist()
+    if truth is not None:
+        labels = _by_id(truth, "labels", numeric=False)
+        with _named(truth):
+            crowd.y_identified, crowd.y = (_true_codes(labels, ids, crowd.classes) for ids in (wide.index, votes.index))
+            hold_out(crowd, seed)
     return crowd
 
 
@@ -82,8 +91,15 @@ def _read(path):
         return pd.read_csv(path, dtype=str, encoding="utf-8-sig")
 
 
-def _by_id(path, what, columns=None):
-    """Numbers of a table, indexed by its column `id`."""
+def _true_codes(labels, ids, classes):
+    """Positions in `classes` of the true labels of some ids, -1 where unknown."""
+    if "label" not in labels.columns:
+        raise ValueError(f"has no column 'label'; its columns besides 'id' are {some(labels.columns.tolist())}.")
+    return encode_annotations(labels[["label"]].reindex(ids), classes=classes).codes[:, 0].astype(int)
+
+
+def _by_id(path, what, columns=None, numeric=True):
+    """A table, of numbers by default, indexed by its column `id`."""
     table = _read(path)
     if "id" not in table.columns:
         raise ValueError(f"{path}: has no column 'id'; its columns are {some(table.columns.tolist())}.")
@@ -96,7 +112,7 @@ def _by_id(path, what, columns=None):
         raise ValueError(f"{path}: holds no {what}; give it rows, and columns besides 'id'.")
     if columns is not None and table.columns.tolist() != columns.tolist():
         raise ValueError(f"{path}: its columns must be those of --features, {some(columns.tolist())}.")
-    for name in table.columns:
+    for name in table.columns if numeric else ():
         table[name] = _numbers(table[name], path)
     return table
 

@@ -5,7 +5,7 @@ from sklearn.utils import check_array, column_or_1d
 
 from .._last_step import last_step
 from ..metrics import workload_distribution
-from ._matplotlib import import_pyplot, label_experts, size_in_inches, size_with_names
+from ._matplotlib import POINT, import_pyplot, label_experts, size_in_inches, size_with_names
 
 
 class WorkloadDisplay:
@@ -30,7 +30,7 @@ class WorkloadDisplay:
     bars_ : matplotlib BarContainer
         The bars.
 
-    bounds_ : list of matplotlib artists
+    bounds_ : matplotlib ErrorbarContainer or None
         The brackets of those who are bounded.
 
     ax_ : matplotlib Axes
@@ -155,24 +155,18 @@ class WorkloadDisplay:
         if ax is None:
             _, ax = plt.subplots(figsize=size_with_names(names, 3.2), layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
-        places = np.arange(len(names))
+        places, room = np.arange(len(names)), size_in_inches(ax)[0] / len(names)
         colours = ["C0"] * (len(names) - 1) + ["0.6"]
         self.bars_ = ax.bar(places, self.workload, **{"color": colours, "width": 0.7} | (bar_kw or {}))
-        self.bounds_ = []
+        self.bounds_ = None
         if self.bounds is not None and (bounded := (self.bounds != [0, 1]).any(1)).any():
             low, high = self.bounds[bounded].T
-            style = {"fmt": "none", "color": "black", "capsize": 5, "capthick": 1.5, "label": "requested"}
-            self.bounds_ = [
-                ax.errorbar(
-                    places[bounded],
-                    (low + high) / 2,
-                    yerr=(high - low) / 2,
-                    **style | (bound_kw or {}),
-                )
-            ]
+            style = {"fmt": "none", "color": "black", "capsize": min(5, room / POINT / 4), "label": "requested bounds"}
+            centre, reach = (low + high) / 2, (high - low) / 2
+            self.bounds_ = ax.errorbar(places[bounded], centre, yerr=reach, **style | (bound_kw or {}))
             ax.legend(fontsize="small")
         ax.set(ylabel="share of the items", xlim=(-0.6, len(names) - 0.4), ylim=(0, None))
-        label_experts(ax, names, size_in_inches(ax)[0] / len(names))
+        label_experts(ax, names, room)
         return self
 
 

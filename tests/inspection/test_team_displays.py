@@ -95,17 +95,16 @@ def test_bars_of_given_shares():
     display = WorkloadDisplay.from_predictions([0.1, 0.3, 0.6], experts=["ann", "bob"], bounds=bounds)
     assert [bar.get_height() for bar in display.bars_] == [0.1, 0.3, 0.6]
     assert texts(display.ax_.get_xticklabels()) == ["ann", "bob", "classifier"]
-    (bracket,) = display.bounds_
-    segments = bracket[2][0].get_segments()  # bob is not bounded
+    segments = display.bounds_[2][0].get_segments()  # bob is not bounded
     assert_allclose(segments, [[[0, 0], [0, 0.2]], [[2, 0.6], [2, 0.6]]])
-    assert texts(display.ax_.get_legend().get_texts()) == ["requested"]
+    assert texts(display.ax_.get_legend().get_texts()) == ["requested bounds"]
 
 
 def test_no_brackets_without_bounds(plt):
     _, ax = plt.subplots()
     display = WorkloadDisplay.from_predictions([0.4, 0.6], bounds=[[0, 1], [0, 1]], ax=ax, bar_kw={"color": "red"})
     assert display.ax_ is ax
-    assert display.bounds_ == []
+    assert display.bounds_ is None
     assert ax.get_legend() is None
     assert texts(ax.get_xticklabels()) == ["0", "classifier"]
 

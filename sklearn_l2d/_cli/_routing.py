@@ -1,0 +1,201 @@
+"""The steps of the routing story: who decides at a requested coverage, what rivals reach, who leaves and who joins."""
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
+from ..deferral import ClusterDeferral
+from ..metrics import team_accuracy, workload_distribution
+
+MIN_EXPERTS = 3  # somebody has to stay when one leaves and another has not yet joined
+N_NEWCOMER = 25  # labels from which the newcomer is placed
+_PRIOR = 5.0  # labels of average quality, lest the best expert be somebody who was right once
+_COVERAGES = np.arange(1, 10) / 10
+
+
+@dataclass
+class Team:
+    """A fitted gate, and the items on which it is judged.
+
+    The experts of the gate are named by their columns; the last one is the newcomer, whom it has not met.
+    """
+
+    gate: ClusterDeferral
+    experts: list
+    ability: np.ndarray
+    X_archive: np.ndarray
+    newcomer: tuple
+    X: np.ndarray
+    codes: np.ndarray
+    y: np.ndarray
+
+    def answers(self, gate):
+        """Test labels of the roster of a gate."""
+        return self.codes[:, gate.experts_.astype(int)]
+
+    def accuracy(self, gate):
+        """Team accuracy of a gate on the test items."""
+        return gate.score(self.X, self.y, annotations=self.answers(gate))
+
+    def coverage(self, gate):
+        """Share of the test items that the classifier decides."""
+        return float(np.mean(gate.predict_deferral(self.X) < 0))
+
+
+@dataclass
+class Verdict:
+    """Accuracies on the test items by who decides, and who did how much of the work.
+
+    Attributes
+    ----------
+    accuracy : dict of str to float
+        "classifier", "random expert", "best expert" and "team".
+    rivals : dict of str to float
+        At the coverage of the team.
+    best_expert, best_answered : str, float
+        Who is best on the identified items, and the share of the test items that this expert answered.
+    coverage : float
+        Of the team, achieved on the test items.
+    workload : ndarray of shape (n_experts,)
+        Shares of the test items.
+    rival_curve : dict
+        Arguments of `CoverageAccuracyDisplay.from_predictions` for the least sure items to a random expert.
+    """
+
+    accuracy: dict
+    rivals: dict
+    best_expert: str
+    best_answered: float
+    coverage: float
+    workload: np.ndarray
+    rival_curve: dict
+
+
+@dataclass
+class Change:
+    """What became of the team when one expert left and another joined."""
+
+    leaver: str
+    newcomer: str
+    n_labels: int
+    served: float
+    accuracy: tuple
+    coverage: tuple
+
+
+def can_route(crowd):
+    """Whether there is a truth to learn routing from, and enough experts."""
+    return crowd.X_test is not None and len(_with_truth(crowd)[1]) >= MIN_EXPERTS
+
+
+def form_team(behaviours, crowd, settings, coverage):
+    """Fit a gate to the identified items whose truth is known, with all experts but one."""
+    rows, active = _with_truth(crowd)
+    codes, y = crowd.annotations[np.ix_(rows, active)], crowd.y_identified[rows]
+    answered, right = codes >= 0, codes == y[:, None]
+    mean = right.sum() / answered.sum()
+    ability = (right.sum(0) + _PRIOR * mean) / (answered.sum(0) + _PRIOR)
+    second = np.argsort(-ability, kind="stable")[1]  # somebody who is worth taking in
+    order = np.append(np.delete(np.arange(len(active)), second), second)
+    codes, active, ability = codes[:, order], active[order], ability[order]
+
+    X, X_archive = behaviours.scaler.transform(crowd.X_identified[rows]), behaviours.scaler.transform(crowd.X)
+    gate = ClusterDeferral(
+        FrozenEstimator(behaviours.lda),
+        coverage=coverage,
+        max_epochs=2 * settings.epochs,
+        verbose=2 if settings.progress else 0,
+        random_state=settings.seed,
+    )
+    gate.fit(X, y, annotations=codes[:, :-1], X_unlabeled=X_archive)
+
+    known = np.flatnonzero(codes[:, -1] >= 0)[:N_NEWCOMER]
+    test = (crowd.annotations_test[:, active] >= 0).any(1)
+    return Team(
+        gate,
+        experts=[crowd.experts[m] for m in active],
+        ability=ability,
+        X_archive=X_archive,
+        newcomer=(X[known], codes[known, -1:], y[known]),
+        X=behaviours.scaler.transform(crowd.X_test[test]),
+        codes=crowd.annotations_test[np.ix_(test, active)],
+        y=crowd.y_test[test],
+    )
+
+
+def judge_team(team):
+    """Measure the team, its members alone, and simpler rules for whom to ask."""
+    gate, codes = team.gate, team.answers(team.gate)
+    labels, n_experts = gate.predict(team.X), codes.shape[1]
+    right = labels == team.y
+
+    def decided_by(asked, who):
+        """Accuracy where some items go to experts of these weights, and the others to the classifier."""
+        return team_accuracy(team.y, np.where(asked, 0, -1), labels, codes, who[None], missing_label=-1)
+
+    everybody, everywhere = np.ones(n_experts), np.ones(len(right), dtype=bool)
+    best = int(team.ability[:-1].argmax())
+    alone = np.eye(n_experts)[best]
+    answered = codes[:, best] >= 0
+    unsure = np.argsort(gate.predict_proba(team.X).max(1), kind="stable")
+
+    def least_sure(coverage):
+        asked = np.zeros(len(right), dtype=bool)
+        asked[unsure[: len(right) - round(coverage * len(right))]] = True
+        return asked
+
+    coverage = team.coverage(gate)
+    people = decided_by(everywhere, everybody)
+    rivals = {
+        "random items to a random expert": coverage * right.mean() + (1 - coverage) * people,
+        "least sure items to a random expert": decided_by(least_sure(coverage), everybody),
+    }
+    if answered.all():
+        rivals["least sure items to the best expert"] = decided_by(least_sure(coverage), alone)
+    return Verdict(
+        accuracy={
+            "classifier": float(right.mean()),
+            "random expert": people,
+            "best expert": float((codes[answered, best] == team.y[answered]).mean()) if answered.any() else np.nan,
+            "team": team.accuracy(gate),
+        },
+        rivals=rivals,
+        best_expert=team.experts[best],
+        best_answered=float(answered.mean()),
+        coverage=coverage,
+        workload=workload_distribution(gate.predict_deferral(team.X), gate.selection_, codes, missing_label=-1)[:-1],
+        rival_curve={
+            "coverage": _COVERAGES,
+            "accuracy": [decided_by(least_sure(c), everybody) for c in _COVERAGES],
+            "human_accuracy": people,
+            "classifier_accuracy": right.mean(),
+        },
+    )
+
+
+def change_roster(team):
+    """Let the busiest expert leave, then take the newcomer in; the gate is not trained again."""
+    before, gate = team.gate, copy.copy(team.gate)
+    busiest = int(before.workload_.argmax())
+    steps = [before]
+    gate.offboard(before.experts_[busiest]).recalibrate(team.X_archive)
+    steps.append(copy.copy(gate))
+    X, answers, y = team.newcomer
+    gate.onboard(len(team.experts) - 1, X, answers, y).recalibrate(team.X_archive)
+    steps.append(gate)
+    return Change(
+        leaver=team.experts[busiest],
+        newcomer=team.experts[-1],
+        n_labels=len(y),
+        served=float(before.workload_[busiest]),
+        accuracy=tuple(team.accuracy(step) for step in steps),
+        coverage=tuple(team.coverage(step) for step in steps),
+    )
+
+
+def _with_truth(crowd):
+    """Identified rows whose truth is known, and the experts who labelled some of them and of the test rows."""
+    rows = np.flatnonzero((crowd.y_identified >= 0) & (crowd.annotations >= 0).any(1))
+    return rows, np.flatnonzero((crowd.annotations[rows] >= 0).any(0))
