@@ -4,9 +4,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
+from sklearn_l2d.deferral import ClusterDeferral
 
 
 @dataclass(frozen=True)
@@ -28,9 +30,31 @@ class Instance:
 
 _FAST = {"hidden_layer_sizes": (4,), "max_epochs": 3, "n_anchor_epochs": 1, "n_consensus_epochs": 2, "random_state": 0}
 
+_GATE = {
+    "classifier": LogisticRegression(),
+    "cv": 2,
+    "coverage": 0.5,
+    "hidden_layer_sizes": (4,),
+    "max_epochs": 3,
+    "random_state": 0,
+}
+_WEIGHTS = {"check_class_weight_classifiers": "a classifier that is given has a class_weight of its own"}
+
 INSTANCES = [
     Instance(AnnotatorLDA(dtype="float32", **_FAST), "annotator", grid={"n_clusters": [1, 2], "alpha": [1.0, 20.0]}),
     Instance(AnnotatorLDA(dtype="float64", **_FAST), "annotator", grid={"n_clusters": [1, 3], "alpha": [5.0]}),
+    Instance(
+        ClusterDeferral(AnnotatorLDA(**_FAST), n_groups=2, **_GATE),
+        "deferrer",
+        grid={"clusterer__n_clusters": [1, 2], "n_groups": [1, 2]},
+        expected_failed_checks=_WEIGHTS,
+    ),
+    Instance(
+        ClusterDeferral(AnnotatorLDA(dtype="float64", **_FAST), grouping="hard", dtype="float64", **_GATE),
+        "deferrer",
+        grid={"coverage": [0.2, 0.8], "annotation_smoothing": [0.001, 0.1]},
+        expected_failed_checks=_WEIGHTS,
+    ),
 ]
 
 

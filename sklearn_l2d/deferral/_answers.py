@@ -69,6 +69,8 @@ def consultation_nats(cost, experts, targets, omega, n_classes, smoothing):
                 f"consultation_cost has shape {nats.shape}; pass a number, one for each of {len(experts)} experts, "
                 "or a mapping."
             )
+    if not np.isfinite(nats).all():
+        raise ValueError(f"consultation_cost={cost!r} is not finite; omit experts with offboard or workload bounds.")
     return nats * error_nats(n_classes, smoothing)
 
 

@@ -9,7 +9,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._encoding import is_frame
+from .._encoding import check_row_count, is_frame
 from .._numerics._assignment import assign_members
 from .._numerics._label_likelihood import temper
 from ..annotations import encode_annotations, split_target
@@ -124,6 +124,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         ValueError
             If `available` or `capacity` does not fit the experts, or on overflow if so requested.
         """
+        if on_overflow not in ("classifier", "raise"):
+            raise ValueError(f"on_overflow={on_overflow!r} is neither 'classifier' nor 'raise'.")
         deferral = self.predict_deferral(X)
         assignment = self._draw(
             deferral, self._check_available(available, len(deferral)), self._check_capacity(capacity)
@@ -231,12 +233,13 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def _check_items(self, X):
-        return validate_data(self, X, reset=False, dtype=getattr(self, "dtype", "float64"))
+        nd = getattr(self, "module", None) is not None
+        return validate_data(self, X, reset=False, dtype=getattr(self, "dtype", "float64"), allow_nd=nd)
 
     def _classifier_input(self, X):
-        """Checked items for the classifier: a DataFrame as it came, so that it may pick columns by name."""
-        items = self._check_items(X)
-        return X if is_frame(X) else items
+        """Checked items as they came: a DataFrame, so that columns may be picked by name, and in full precision."""
+        self._check_items(X)
+        return X if is_frame(X) else np.asarray(X)
 
     def _classifier_proba(self, X):
         """Temperature-scaled probabilities (n, C) of the classifier."""
@@ -265,17 +268,16 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
                 "pipeline, or pass y=AnnotatedTarget(y, annotations)."
             )
         codes, _, names = encode_annotations(annotations, classes=self.classes_, missing_label=self.missing_label)
-        if codes.shape[0] != n_rows:
-            raise ValueError(f"annotations has {codes.shape[0]} rows, but X has {n_rows}; give one row per item.")
-        if hasattr(annotations, "columns") and set(names) != set(range(len(names))):
-            unknown = [name for name in names if name not in set(self.experts_)]
+        check_row_count(codes, n_rows, "annotations")
+        unknown = [name for name in names if name not in set(self.experts_)]
+        if is_frame(annotations) and not (unknown and list(names) == list(range(len(names)))):
             if unknown:
-                raise ValueError(f"annotations has columns of unknown experts {unknown}; onboard() them first.")
+                raise ValueError(
+                    f"annotations has columns of unknown experts {unknown}; onboard() them first, or drop the columns."
+                )
+            place = {name: column for column, name in enumerate(self.experts_)}
             aligned = np.full((n_rows, len(self.experts_)), -1, dtype=codes.dtype)
-            place = {name: column for column, name in enumerate(names)}
-            for column, name in enumerate(self.experts_):
-                if name in place:
-                    aligned[:, column] = codes[:, place[name]]
+            aligned[:, [place[name] for name in names]] = codes
             return aligned
         if codes.shape[1] != len(self.experts_):
             raise ValueError(

@@ -9,11 +9,6 @@ from ..cluster import AnnotatorLDA
 from ._classifier import with_seed
 
 
-def known_classes(estimator):
-    """Classes of a frozen estimator, none of an unfitted one."""
-    return estimator.classes_ if isinstance(estimator, FrozenEstimator) else []
-
-
 def fit_clusterer(clusterer, X, counts, classes, seed):
     """Fitted `AnnotatorLDA`: the one inside a `FrozenEstimator`, or a clone trained on these counts.
 
@@ -39,9 +34,14 @@ def fit_clusterer(clusterer, X, counts, classes, seed):
 
 
 def expert_membership(clusterer, X, codes, classes):
-    """Membership (M, K) of the experts behind encoded annotations."""
-    labels = np.ma.masked_array(classes[codes.clip(0)], mask=codes < 0)
-    return np.asarray(clusterer.transform(X, labels))
+    """Membership (M, K) of the experts behind encoded annotations; the clusters' weights for those without any."""
+    unknown = ~np.isin(classes, clusterer.classes_)  # to a frozen clusterer, which can learn nothing from them
+    labels = np.ma.masked_array(classes[codes.clip(0)], mask=(codes < 0) | unknown[codes])
+    membership = np.tile(clusterer.cluster_weights_, (codes.shape[1], 1))
+    heard = ~labels.mask.all(0)
+    if heard.any():
+        membership[heard] = clusterer.transform(X, labels[:, heard])
+    return membership
 
 
 def behaviour_proba(clusterer, X, classes):

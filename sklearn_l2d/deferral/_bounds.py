@@ -29,7 +29,24 @@ class ShareBounds(NamedTuple):
     @property
     def bind(self):
         """Whether there is any bound at all."""
-        return any((low > 0).any() or (high < 1).any() for low, high in (self.targets, self.experts))
+        return any(restricts(*bounds) for bounds in (self.targets, self.experts))
+
+    def in_one_target(self):
+        """The same bounds of experts, with all of them in a single target."""
+        low, high = self.target_lower[-1], self.target_upper[-1]
+        return self._replace(target_lower=np.array([0.0, low]), target_upper=np.array([1.0, high]))
+
+    def without_targets(self, gone):
+        """The same bounds with nothing for the human targets in the mask `gone`."""
+        gone = np.append(gone, False)
+        return self._replace(
+            target_lower=np.where(gone, 0.0, self.target_lower), target_upper=np.where(gone, 0.0, self.target_upper)
+        )
+
+
+def restricts(lower, upper):
+    """Whether bounds on shares exclude anything."""
+    return bool((lower > 0).any() or (upper < 1).any())
 
 
 def share_bounds(coverage, workload, cluster_workload, experts, target_names):

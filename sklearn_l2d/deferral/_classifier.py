@@ -6,9 +6,25 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 
+from .._encoding import some
 from .._numerics._label_likelihood import fit_temperature, temper
 
 _FLOOR = 1e-6  # probability of a class that a fold did not contain
+
+
+def team_classes(y, *, classes, classifier, clusterer):
+    """Sorted labels of `y`, of `classes`, and of what is frozen."""
+    parts = {"classifier": classifier, "clusterer": clusterer}
+    known = {name: part.classes_ for name, part in parts.items() if isinstance(part, FrozenEstimator)}
+    known["classes"] = np.asarray(classes)
+    known = {name: labels for name, labels in known.items() if len(labels)}
+    for name, labels in known.items():
+        if isinstance(labels[0], str) != isinstance(y[0], str):
+            raise ValueError(
+                f"{name} knows the classes {some(list(labels))}, but y holds {some(list(np.unique(y)))}; fit it to the "
+                "same labels."
+            )
+    return np.unique(np.concatenate([y, *known.values()]))
 
 
 def fit_classifier(classifier, X, y, seed):

@@ -1,37 +1,20 @@
 """Learning to defer to clusters of experts."""
 
-import copy
 import numbers
-import warnings
 from typing import ClassVar
 
-import numpy as np
-from sklearn.frozen import FrozenEstimator
-from sklearn.utils import check_consistent_length, check_random_state
-from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from .._encoding import count_votes, is_frame
-from .._numerics._profiles import prior_strengths, tally_answers
-from .._numerics._projection import share_violation
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context
-from .._torch._modules import check_module
 from .._torch._net import OPTIMIZER_NAMES
 from .._torch._target_net import predict_log_proba
-from ..annotations import encode_annotations, split_target
-from ._answers import absent_likelihood, check_error_cost, check_omega, consultation_nats, team_log_likelihood
+from ..annotations import split_target
 from ._base import BaseDeferrer
-from ._behaviours import expert_membership, fit_clusterer, known_classes
-from ._bounds import check_feasible, share_bounds
-from ._classifier import fit_classifier, judge_classifier
-from ._gating import GateProblem, calibrate, coverage_offset, cross_fitted_logits, new_gate, train_gate
-from ._grouping import make_grouping
-from ._net_classifier import NetClassifier
 from ._roster import RosterMixin
+from ._training import GateTrainingMixin
 
 
-class ClusterDeferral(RosterMixin, BaseDeferrer):
+class ClusterDeferral(GateTrainingMixin, RosterMixin, BaseDeferrer):
     """Let a gate decide per item: the classifier, or a group of experts who are right in the same places.
 
     The gate is the upper level of a mixture of experts whose lower level draws a member of the group
@@ -349,20 +332,7 @@ class ClusterDeferral(RosterMixin, BaseDeferrer):
         y, annotations = split_target(y, annotations)
         if not self.__sklearn_is_fitted__():
             return self._fit_draft(X, y, annotations, None, () if classes is None else classes)
-        items = self._check_items(X)
-        if len(self.experts_) == 0:
-            return self
-        codes = self._check_answers(annotations, len(items), "partial_fit")
-        truth = self._truth(X, y)
-        draft = self._copy_with(gate_=copy.deepcopy(self.gate_))
-        log_likelihood = self._log_likelihood(X, codes, truth.argmax(1), self._classifier_proba(X))
-        problem = GateProblem(
-            items, log_likelihood, self.selection_, self._bounds(), compute_sample_weight(self.class_weight, y)
-        )
-        draft._train(problem, 1, cosine=False)
-        right, seen = tally_answers(codes, truth)
-        draft._right, draft._seen = self._right + right, self._seen + seen
-        return self._take_over(draft)
+        return self._learn_more(X, y, annotations)
 
     def recalibrate(self, X_unlabeled):
         """Move the offsets so that the hard shares meet the bounds on other items; the gate stays as it is.
@@ -377,7 +347,9 @@ class ClusterDeferral(RosterMixin, BaseDeferrer):
         self : ClusterDeferral
         """
         check_is_fitted(self)
-        self._calibrate(predict_log_proba(self.gate_, self._check_items(X_unlabeled)))
+        items = self._check_items(X_unlabeled)
+        if len(self.targets_):
+            self._calibrate(predict_log_proba(self.gate_, items))
         return self
 
     def coverage_path(self, coverages, X_unlabeled=None):
@@ -389,7 +361,7 @@ class ClusterDeferral(RosterMixin, BaseDeferrer):
             Requested shares of the classifier.
         X_unlabeled : array-like of shape (n_unlabeled, n_features), default=None
             Items on which the shares are calibrated. None uses the margins of the calibration rows of `fit`; bounds
-            on experts or targets need items.
+            on experts or groups need items, and so do groups that have lost everybody.
 
         Returns
         -------
@@ -403,197 +375,11 @@ class ClusterDeferral(RosterMixin, BaseDeferrer):
             raise ValueError(f"coverages holds {outside}, outside of [0, 1]; they are shares of the items.")
         if X_unlabeled is not None:
             return [self._copy_with(coverage=c).recalibrate(X_unlabeled) for c in coverages]
-        if self.workload is not None or self.cluster_workload is not None:
-            raise ValueError("X_unlabeled is None, but bounds on experts or groups are calibrated on items; pass some.")
-        return [self._copy_with(**self._shifted(c)) for c in coverages]
-
-    def _shifted(self, coverage):
-        """Fitted attributes at another coverage, from the margins of the calibration rows."""
-        offset = coverage_offset(self._margins, coverage)
-        humans = self.target_shares_[:-1]
-        rest = humans / humans.sum() if humans.sum() else np.full(len(humans), 1 / max(len(humans), 1))
-        shares = np.append((1 - coverage) * rest, coverage)
-        return {
-            "coverage": coverage,
-            "offsets_": np.append(self.offsets_[:-1], offset),
-            "target_shares_": shares,
-            "coverage_": coverage,
-            "workload_": shares[:-1] @ self.selection_,
-        }
-
-    def _take_over(self, draft):
-        vars(self).update(vars(draft))
-        return self
-
-    def _fit_draft(self, X, y, annotations, X_unlabeled, classes=()):
-        """Fit a copy, so that a fit that fails leaves the estimator as it was."""
-        draft = self._copy_with()
-        draft._fit(X, y, annotations, X_unlabeled, classes, self.warm_start and self.__sklearn_is_fitted__())
-        return self._take_over(draft)
-
-    def _fit(self, X, y, annotations, X_unlabeled, classes, warm):
-        check_module(self.module)
-        items = validate_data(self, X, dtype=self.dtype)
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(items, y)
-        check_classification_targets(y)
-        if len(np.unique(y)) < 2 and not isinstance(self.classifier, FrozenEstimator):
-            raise ValueError(f"y holds one class only, {y[0]!r}; a classifier needs at least two.")
-        known = [classes, known_classes(self.classifier), known_classes(self.clusterer)]
-        self.classes_ = np.unique(np.concatenate([y, *(c for c in known if len(c))]))
-        codes, self.experts_ = self._check_experts(annotations, len(items))
-        unlabeled = None if X_unlabeled is None else self._check_items(X_unlabeled)
-        share_bounds(self.coverage, self.workload, None, self.experts_, [])
-        membership = None if self.omega is None else check_omega(self.omega, len(self.experts_))
-
-        y_codes = np.searchsorted(self.classes_, y)
-        if not warm:
-            self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        classifier = self.classifier
-        if classifier is None:
-            classifier = NetClassifier(class_weight=self.class_weight, device=self.device)
-        X = X if is_frame(X) else items
-        self.classifier_ = fit_classifier(classifier, X, y, self._seed)
-        if len(self.experts_) == 0:
-            return self._fit_nobody()
-        proba, self.temperature_ = judge_classifier(
-            classifier, self.classifier_, X, y, self.classes_, self.cv, self._seed
-        )
-        self._right, self._seen = tally_answers(codes, np.eye(len(self.classes_))[y_codes])
-        self._strengths = prior_strengths(self._right, self._seen)
-        self._fit_groups(X, codes, membership)
-        log_likelihood = self._log_likelihood(X, codes, y_codes, proba)
-        plain = self._plain_selection(self.omega_)
-        problem = GateProblem(items, log_likelihood, plain, self._bounds(), compute_sample_weight(self.class_weight, y))
-        check_feasible(problem.bounds, plain, self.experts_, self.targets_)
-        if not warm or self.gate_ is None or self.gate_.module_.n_outputs != len(self.targets_) + 1:
-            self.gate_, self.history_, self.n_iter_ = self._new_gate(items.shape[1]), [], 0
-        else:
-            self.gate_ = copy.deepcopy(self.gate_)
-        self._train(problem, self.max_epochs)
-        if unlabeled is None and problem.bounds.bind:
-            self._calibrate(self._cross_fitted_logits(problem))
-        else:
-            self._calibrate(predict_log_proba(self.gate_, items if unlabeled is None else unlabeled))
-
-    def _fit_nobody(self):
-        """Without experts there is nobody to defer to."""
-        self.clusterer_, self.grouping_, self.gate_, self.temperature_ = None, None, None, 1.0
-        self.targets_, self.omega_, self.selection_ = self.experts_, np.empty((0, 0)), np.empty((0, 0))
-        self.offsets_, self.target_shares_, self.coverage_ = np.zeros(1), np.ones(1), 1.0
-        self.workload_, self.constraint_violation_ = np.empty(0), 0.0
-        self.n_iter_, self.history_ = 0, []
-
-    def _fit_groups(self, X, codes, membership):
-        """Find the behaviours, unless memberships are given, and the groups."""
-        self.clusterer_ = None
-        if membership is None:
-            counts = count_votes(codes, len(self.classes_))
-            self.clusterer_ = fit_clusterer(self.clusterer, X, counts, self.classes_, self._seed)
-            membership = expert_membership(self.clusterer_, X, codes, self.classes_)
-        # a clusterer that was not asked for serves missing annotations and newcomers only
-        joins = self.omega is not None or self.clusterer is not None
-        self.grouping_ = make_grouping(
-            self.grouping, self.n_groups, self._right, self._seen, membership, joins, self._seed
-        )
-        self._membership, self.omega_ = membership, self.grouping_.assign(self._right, self._seen, membership)
-        self.targets_ = np.array([f"group{k}" for k in range(self.omega_.shape[1])], dtype=object)
-        self._bounded_experts = self.experts_
-
-    def _log_likelihood(self, X, codes, y_codes, proba):
-        """Evidence (n, n_experts + 1) of the E-step, less the costs of asking."""
-        likelihood = check_error_cost(self.error_cost, len(self.classes_), self.annotation_smoothing)
-        absent = absent_likelihood(
-            X, codes, y_codes, self.classes_, likelihood, self.clusterer_, self._membership, self._correctness()
-        )
-        log_likelihood = team_log_likelihood(codes, y_codes, proba, likelihood, absent)
-        log_likelihood[:, :-1] -= consultation_nats(
-            self.consultation_cost,
-            self.experts_,
-            self.targets_,
-            self.omega_,
-            len(self.classes_),
-            self.annotation_smoothing,
-        )
-        return log_likelihood
-
-    def _bounds(self):
-        return share_bounds(
-            self.coverage,
-            self._workload_of(self.experts_),
-            self.cluster_workload,
-            self.experts_,
-            self.targets_,
-        )
-
-    def _new_gate(self, n_features):
-        return new_gate(
-            n_features,
-            len(self.targets_),
-            self._seed,
-            module=self.module,
-            hidden_layer_sizes=self.hidden_layer_sizes,
-            optimizer=self.optimizer,
-            lr=self.lr,
-            momentum=self.momentum,
-            weight_decay=self.weight_decay,
-            batch_size=self.batch_size,
-            dtype=self.dtype,
-            device=self.device,
-        )
-
-    def _train(self, problem, n_epochs, cosine=True):
-        history, _ = train_gate(
-            self.gate_,
-            problem,
-            n_epochs,
-            seed=self._seed + self.n_iter_,
-            dtype=self.dtype,
-            verbose=self.verbose,
-            cosine=cosine,
-        )
-        self.history_ = self.history_ + history
-        self.n_iter_ = len(self.history_)
-
-    def _cross_fitted_logits(self, problem):
-        return cross_fitted_logits(
-            lambda: self._new_gate(problem.X.shape[1]),
-            problem,
-            self.max_epochs,
-            self.cv,
-            seed=self._seed,
-            dtype=self.dtype,
-        )
-
-    def _calibrate(self, logits):
-        """Set the offsets and everything that follows from them."""
-        bounds = self._bounds()
-        offsets, shares, selection, self._margins = calibrate(logits, self._plain_selection(self.omega_), bounds)
-        self.offsets_, self.target_shares_, self.coverage_ = offsets, shares, float(shares[-1])
-        self.selection_, self.workload_ = selection, shares[:-1] @ selection
-        self.constraint_violation_ = max(
-            share_violation(shares, *bounds.targets),
-            share_violation(np.append(self.workload_, shares[-1]), *bounds.experts),
-        )
-
-    def _target_scores(self, X):
         if len(self.targets_) == 0:
-            return np.zeros((len(X), 1))
-        scores = predict_log_proba(self.gate_, X) + self.offsets_
-        scores[:, :-1][:, self.selection_.sum(1) <= 0] = -np.inf  # a group that has lost everybody
-        return scores
-
-    def _check_experts(self, annotations, n_rows):
-        """Encoded annotations (n, n_experts) and the experts' names; none without annotations."""
-        if annotations is None:
-            return np.empty((n_rows, 0), dtype=np.int8), np.empty(0, dtype=object)
-        codes, _, experts = encode_annotations(annotations, classes=self.classes_, missing_label=self.missing_label)
-        if len(codes) != n_rows:
-            raise ValueError(f"annotations has {len(codes)} rows, but X has {n_rows}; give one row per item.")
-        silent = experts[(codes < 0).all(0)]
-        if len(silent):
-            warnings.warn(
-                f"the experts {list(silent)} have no annotation: what they would answer is taken from everybody's.",
-                stacklevel=4,
+            return [self._copy_with(coverage=c) for c in coverages]
+        if self.workload is not None or self.cluster_workload is not None or (self.selection_.sum(1) <= 0).any():
+            raise ValueError(
+                "X_unlabeled is None, but bounds on experts or groups, and groups that have lost everybody, are "
+                "calibrated on items; pass some."
             )
-        return codes, experts
+        return [self._copy_with(coverage=c, **self._shifted(c)) for c in coverages]

@@ -14,7 +14,7 @@ from .._torch._batches import Rows
 from .._torch._net import train
 from .._torch._seeding import resolve_device, seeded
 from .._torch._target_net import build_target_net, predict_log_proba
-from ._bounds import with_classifier
+from ._bounds import restricts, with_classifier
 
 QUANTILES = np.linspace(0, 1, 2001)  # resolution of a coverage path without unlabelled rows
 
@@ -53,7 +53,7 @@ class GateProblem(NamedTuple):
         instead of before every epoch, and every target is its own decision maker.
         """
         selection = with_classifier(self.omega)
-        if _bind(self.bounds.experts):
+        if restricts(*self.bounds.experts):
             return selection, self.log_likelihood, self.bounds.experts
         peak = self.log_likelihood.max(1, keepdims=True)
         with np.errstate(divide="ignore"):
@@ -83,14 +83,12 @@ def train_gate(net, problem, n_epochs, *, seed, dtype, verbose=0, cosine=True, l
     -------
     history : list of dict
         Of every epoch, with the mean log-likelihood of the truth under the mixture and the constraint violation.
-    posterior : GatePosterior
-        Of the trained gate.
     """
     selection, log_likelihood, expert_bounds = problem.evidence()
     rows = Rows(problem.X, np.zeros((len(problem.X), len(selection))), dtype=getattr(torch, dtype), device=net.device)
     duals, records = {"target_dual": None, "expert_dual": None}, []
 
-    def e_step():
+    def start_epoch(_):
         log_gate = predict_log_proba(net, problem.X)
         posterior = gate_posterior(
             log_gate,
@@ -101,18 +99,13 @@ def train_gate(net, problem, n_epochs, *, seed, dtype, verbose=0, cosine=True, l
             **duals,
         )
         duals.update(target_dual=posterior.target_dual, expert_dual=posterior.expert_dual)
-        return log_gate, posterior
-
-    def start_epoch(_):
-        log_gate, posterior = e_step()
         reached = gate_log_likelihood(log_gate, selection, log_likelihood)
         records.append({"log_likelihood": reached, "constraint_violation": posterior.violation})
         rows.set_target(posterior.targets * problem.weight[:, None])
         return label
 
     history = train(net, rows, n_epochs, seed=seed, cosine=cosine, verbose=verbose, label=label, on_epoch=start_epoch)
-    history = [record | extra for record, extra in zip(history, records, strict=False)]
-    return history, e_step()[1]
+    return [record | extra for record, extra in zip(history, records, strict=False)]
 
 
 def cross_fitted_logits(build, problem, n_epochs, n_folds, *, seed, dtype):
@@ -166,28 +159,28 @@ def calibrate(logits, omega, bounds):
     omega : ndarray of shape (n_targets, n_experts)
         Within-target selection, rows sum to 1; a zero row is a target without members.
     bounds : ShareBounds
-        On targets and experts.
+        On targets and experts; 0 for targets without members.
 
     Returns
     -------
     calibration : Calibration
     """
-    lower, upper = (bound.copy() for bound in bounds.targets)
-    empty = np.append(omega.sum(1) <= 0, False)
-    lower[empty], upper[empty] = 0.0, 0.0
-    offsets, shares = calibrate_offsets(logits, lower, upper)
-    full = with_classifier(omega)
+    offsets, shares = calibrate_offsets(logits, *bounds.targets)
+    full, live = with_classifier(omega), np.append(omega.sum(1) > 0, True)
     selection = omega
-    if _bind(bounds.experts):
+    if restricts(*bounds.experts):
         # the experts' bounds may not be attainable at these shares of their targets: then those move too
+        lower, upper = bounds.targets
         wanted = nearest_target_shares(shares, *bounds.experts, full > 0, target_lower=lower, target_upper=upper)
         if np.abs(wanted - shares).max() > 1e-9:
             offsets, shares = calibrate_offsets(logits, wanted, wanted)
-        live = ~empty
         kept = selection_weights(full[live], wanted[live] / wanted[live].sum(), *bounds.experts)
         selection = np.zeros_like(omega)
         selection[live[:-1]] = kept[:-1, :-1]
-    return Calibration(offsets, shares, selection, np.quantile(_margin(logits, offsets), QUANTILES))
+    if shares[-1] >= 1:  # an infinite offset of the classifier leaves the others comparable at other coverages
+        offsets = np.append(np.where(bounds.target_upper[:-1] > 0, 0.0, -np.inf), np.inf)
+    offsets[~live] = 0.0  # empty targets are shut out by having no members, until somebody joins
+    return Calibration(offsets, shares, selection, _margin_quantiles(logits, offsets))
 
 
 def coverage_offset(margins, coverage):
@@ -199,10 +192,9 @@ def coverage_offset(margins, coverage):
     return -np.interp(1 - coverage, QUANTILES, margins)
 
 
-def _margin(logits, offsets):
-    """Margin of the classifier over the best human target, before any offset of its own."""
-    return logits[:, -1] - (logits[:, :-1] + offsets[:-1]).max(1)
-
-
-def _bind(bounds):
-    return bool((bounds[0] > 0).any() or (bounds[1] < 1).any())
+def _margin_quantiles(logits, offsets):
+    """Quantiles of the classifier's margin over the best human target, before any offset of its own."""
+    open_ = np.flatnonzero(np.isfinite(offsets[:-1]))
+    if not open_.size:
+        return np.zeros(len(QUANTILES))
+    return np.quantile(logits[:, -1] - (logits[:, open_] + offsets[open_]).max(1), QUANTILES)

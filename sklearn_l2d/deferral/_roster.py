@@ -3,8 +3,10 @@
 import warnings
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from .._encoding import is_frame
 from .._numerics._profiles import shrunken_correctness, tally_answers
 from .._numerics._selection import selection_weights
 from ..annotations import encode_annotations
@@ -41,9 +43,13 @@ class RosterMixin:
         check_is_fitted(self)
         if len(self.targets_) == 0:
             raise ValueError("fitted without experts: there are no groups to join; call fit with annotations.")
+        if self.clusterer_ is None:
+            raise ValueError("fitted with a ready omega, which says nothing about newcomers; give a clusterer instead.")
         names = np.empty(1, dtype=object) if np.isscalar(experts) else np.empty(len(experts), dtype=object)
         names[:] = [experts] if np.isscalar(experts) else list(experts)
         items = self._check_items(X)
+        if is_frame(annotations) and set(annotations.columns) == set(names):
+            annotations = annotations[list(names)]
         codes, _, _ = encode_annotations(annotations, classes=self.classes_, missing_label=self.missing_label)
         if codes.shape != (len(items), len(names)):
             raise ValueError(
@@ -53,11 +59,7 @@ class RosterMixin:
         if len(set(names)) < len(names):
             raise ValueError(f"experts={list(names)} holds a name twice; name each newcomer once.")
         right, seen = tally_answers(codes, self._truth(X, y))
-        if self.clusterer_ is None and self.grouping_.uses_membership:
-            raise ValueError("fitted with a ready omega, which says nothing about newcomers; give a clusterer instead.")
-        membership = np.full((len(names), self._membership.shape[1]), 1 / self._membership.shape[1])
-        if self.clusterer_ is not None:
-            membership = expert_membership(self.clusterer_, X, codes, self.classes_)
+        membership = expert_membership(self.clusterer_, X, codes, self.classes_)
         newcomers = names, self.grouping_.assign(right, seen, membership), membership, right, seen
         stay = np.array([name not in set(names) for name in self.experts_], dtype=bool)
         self._set_roster(
@@ -175,7 +177,8 @@ class RosterMixin:
     def _truth(self, X, y):
         """Distribution (n, C) of the true class: known, or the consensus of the behaviours, or of the classifier."""
         if y is not None:
-            y = np.asarray(y)
+            y = column_or_1d(y)
+            check_consistent_length(X, y)
             if not np.isin(y, self.classes_).all():
                 raise ValueError(f"y holds labels that are not among classes_ {self.classes_.tolist()}.")
             return np.eye(len(self.classes_))[np.searchsorted(self.classes_, y)]
@@ -205,7 +208,8 @@ class RosterMixin:
     def _select(self, experts, omega):
         """Selection weights (n_targets, n_experts) of a roster; zero rows for targets without members."""
         plain = self._plain_selection(omega)
-        bounds = share_bounds(None, self._workload_of(experts), None, experts, self.targets_)
+        workload = self._of_roster(self.workload, experts, common_ndim=1)
+        bounds = share_bounds(None, workload, None, experts, self.targets_)
         live = np.append(plain.sum(1) > 0, True)
         shares = self.target_shares_[live]
         if not bounds.bind or shares.sum() == 0:
@@ -225,12 +229,13 @@ class RosterMixin:
         selection[live[:-1]] = kept[:-1, :-1]
         return selection
 
-    def _workload_of(self, experts):
-        """Bounds of a roster: by name where they were given so, else the common pair; nobody else is bounded."""
-        if self.workload is None or hasattr(self.workload, "items"):
-            return {n: p for n, p in (self.workload or {}).items() if n in set(experts)} or None
-        values = np.asarray(self.workload, dtype=float)
-        if values.ndim == 1:
-            return self.workload
-        by_name = dict(zip(self._bounded_experts, values, strict=True))
-        return {name: by_name[name] for name in experts if name in by_name} or None
+    def _of_roster(self, setting, experts, common_ndim):
+        """What is set for each expert, for a roster: by name after `fit`, so that it stays with its owner."""
+        if setting is None or hasattr(setting, "items"):
+            present = {*experts, *self.targets_}
+            gone = set(self._fit_experts) - present
+            return {name: value for name, value in (setting or {}).items() if name not in gone} or None
+        values = np.asarray(setting, dtype=float)
+        if values.ndim == common_ndim or len(values) != len(self._fit_experts):
+            return setting
+        return self._of_roster(dict(zip(self._fit_experts, values, strict=True)), experts, common_ndim)
