@@ -51,6 +51,8 @@ def assign_members(targets, weights, available=None, capacity=None, *, rng):
     deferred = np.flatnonzero(targets >= 0)
     if not deferred.size:
         return experts
+    if capacity is not None:
+        capacity = np.minimum(capacity, deferred.size)  # more is never used, and flows are 32-bit
     block_of_row, prior, sizes = _blocks(targets[deferred], weights, available, deferred)
     quotas = _quotas(prior, sizes, capacity)
     counts = _round(quotas, sizes, rng)

@@ -25,36 +25,6 @@ class GatePosterior(NamedTuple):
     violation: float
 
 
-def annotation_log_likelihood(codes, y_codes, n_classes, smoothing, predicted=None):
-    """Log-probability of the true label given each expert's annotation, `ln p(y | annotation)`.
-
-    An annotation stands for its label with probability `1 - smoothing` and for each other label with an
-    equal part of the rest (L2D-Clusters 3.3, step 5). A missing annotation is integrated out over what the
-    expert would have answered (PL2D Eq. 17, corrected: exact, no mean field).
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n_items, n_experts)
-        Class codes of the annotations, -1 where missing.
-    y_codes : ndarray of shape (n_items,)
-        Class codes of the true labels.
-    n_classes : int
-        Number of classes, at least 2.
-    smoothing : float
-        Probability that the annotation is not the label it stands for, between 0 and 1.
-    predicted : ndarray of shape (n_items, n_experts), default=None
-        Probability that the expert would answer the true label; read where the annotation is missing.
-        `1 / n_classes` by default: nothing is known.
-
-    Returns
-    -------
-    log_likelihood : ndarray of shape (n_items, n_experts)
-    """
-    codes, y_codes = np.asarray(codes), np.asarray(y_codes)
-    right = np.where(codes < 0, 1.0 / n_classes if predicted is None else predicted, codes == y_codes[:, None])
-    return np.log(right * (1.0 - smoothing) + (1.0 - right) * (smoothing / (n_classes - 1)))
-
-
 def gate_log_likelihood(log_gate, selection, log_likelihood, *, sample_weight=None):
     """Mean log-probability of the true labels under the mixture, the objective of L2D-Clusters Eq. 34.
 

@@ -348,7 +348,7 @@ class ClusterDeferral(GateTrainingMixin, RosterMixin, BaseDeferrer):
         """
         check_is_fitted(self)
         items = self._check_items(X_unlabeled)
-        if len(self.targets_):
+        if self.n_experts_:
             self._calibrate(predict_log_proba(self.gate_, items))
         return self
 
@@ -373,10 +373,10 @@ class ClusterDeferral(GateTrainingMixin, RosterMixin, BaseDeferrer):
         outside = [c for c in coverages if not 0 <= c <= 1]
         if outside:
             raise ValueError(f"coverages holds {outside}, outside of [0, 1]; they are shares of the items.")
+        if self.n_experts_ == 0:
+            return [self._copy_with(coverage=c) for c in coverages]
         if X_unlabeled is not None:
             return [self._copy_with(coverage=c).recalibrate(X_unlabeled) for c in coverages]
-        if len(self.targets_) == 0:
-            return [self._copy_with(coverage=c) for c in coverages]
         if self.workload is not None or self.cluster_workload is not None or (self.selection_.sum(1) <= 0).any():
             raise ValueError(
                 "X_unlabeled is None, but bounds on experts or groups, and groups that have lost everybody, are "

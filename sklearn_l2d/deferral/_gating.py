@@ -86,6 +86,7 @@ def train_gate(net, problem, n_epochs, *, seed, dtype, verbose=0, cosine=True, l
     """
     selection, log_likelihood, expert_bounds = problem.evidence()
     rows = Rows(problem.X, np.zeros((len(problem.X), len(selection))), dtype=getattr(torch, dtype), device=net.device)
+    deserted = np.append(problem.omega.sum(1) <= 0, False)  # nothing is learnt, or forgotten, about them
     duals, records = {"target_dual": None, "expert_dual": None}, []
 
     def start_epoch(_):
@@ -101,7 +102,9 @@ def train_gate(net, problem, n_epochs, *, seed, dtype, verbose=0, cosine=True, l
         duals.update(target_dual=posterior.target_dual, expert_dual=posterior.expert_dual)
         reached = gate_log_likelihood(log_gate, selection, log_likelihood)
         records.append({"log_likelihood": reached, "constraint_violation": posterior.violation})
-        rows.set_target(posterior.targets * problem.weight[:, None])
+        idle = np.exp(log_gate) * deserted
+        targets = posterior.targets * (1 - idle.sum(1, keepdims=True)) + idle
+        rows.set_target(targets * problem.weight[:, None])
         return label
 
     history = train(net, rows, n_epochs, seed=seed, cosine=cosine, verbose=verbose, label=label, on_epoch=start_epoch)

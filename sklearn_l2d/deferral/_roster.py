@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from .._encoding import is_frame
 from .._numerics._profiles import shrunken_correctness, tally_answers
 from .._numerics._selection import selection_weights
-from ..annotations import encode_annotations
+from ..annotations import encode_annotations, from_long
 from ._behaviours import behaviour_proba, expert_membership
 from ._bounds import share_bounds, with_classifier
 
@@ -136,10 +136,18 @@ class RosterMixin:
         -------
         annotations : DataFrame of shape (n_samples, n_experts)
             Columns `experts_`, missing where somebody was not asked.
-        """
-        from ..annotations import from_long
 
-        return from_long(answers).reindex(index=tasks, columns=list(self.experts_))
+        Raises
+        ------
+        ValueError
+            If an answer comes from somebody who is not on the roster, or is about another item.
+        """
+        wide = from_long(answers)
+        for name, given, known in (("tasks", wide.index, tasks), ("experts", wide.columns, self.experts_)):
+            unknown = sorted(set(given) - set(known), key=str)
+            if unknown:
+                raise ValueError(f"answers holds unknown {name} {unknown}; drop these rows or correct them.")
+        return wide.reindex(index=tasks, columns=list(self.experts_))
 
     def explain_deferral(self, X):
         """Who was chosen for each item, and why.
@@ -221,7 +229,7 @@ class RosterMixin:
         except ValueError as error:
             warnings.warn(
                 f"the workload bounds cannot be kept by this roster ({error}); its members share the work by their "
-                "memberships. Change `workload` and refit, or onboard more experts.",
+                "memberships. Call recalibrate, which also moves work between groups, or onboard more experts.",
                 stacklevel=4,
             )
             return plain

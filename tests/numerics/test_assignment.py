@@ -59,6 +59,15 @@ def test_full_experts_pass_work_on_in_proportion():
     np.testing.assert_allclose(np.bincount(experts), [20, 40, 40], atol=1)
 
 
+def test_without_a_limit_is_with_a_limit_of_all_rows():
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        targets, available = rng.integers(0, 2, 30), rng.random((30, 4)) < 0.6
+        weights, unlimited = rng.dirichlet(np.ones(4), 2), np.iinfo(np.int64).max // 2
+        got = [assign(targets, weights, available, np.array([3, 4, many, 5]), seed=seed) for many in (unlimited, 30)]
+        np.testing.assert_array_equal(*got)
+
+
 def test_overflow_and_absence_go_to_the_classifier():
     weights = np.array([[0.5, 0.5]])
     assert (assign(np.zeros(5, int), weights, capacity=np.array([1, 2])) == -1).sum() == 2

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, logsumexp
 
-from sklearn_l2d._numerics._gate_posterior import annotation_log_likelihood, gate_log_likelihood, gate_posterior
+from sklearn_l2d._numerics._gate_posterior import gate_log_likelihood, gate_posterior
 from sklearn_l2d._numerics._projection import project_onto_shares
 
 
@@ -98,23 +98,3 @@ def test_hopeless_targets_keep_their_share():
     log_gate = log_gate - [0, 0, 900.0]
     posterior = gate_posterior(log_gate, selection, log_likelihood, target_bounds=([0, 0, 0.3], [1, 1, 0.3]))
     assert posterior.targets[:, 2].mean() == pytest.approx(0.3)
-
-
-def test_annotation_log_likelihood_by_hand():
-    codes = np.array([[0, 2, -1], [1, -1, 1]], dtype=np.int8)
-    predicted = np.array([[np.nan, np.nan, 0.6], [np.nan, 0.0, np.nan]])
-    got = np.exp(annotation_log_likelihood(codes, np.array([0, 1]), 3, 0.02, predicted))
-    np.testing.assert_allclose(got, [[0.98, 0.01, 0.6 * 0.98 + 0.4 * 0.01], [0.98, 0.01, 0.98]])
-    unknown = annotation_log_likelihood(codes, np.array([0, 1]), 3, 0.02)
-    assert np.exp(unknown[0, 2]) == pytest.approx(1 / 3)
-
-
-def test_missing_annotations_equal_the_sum_over_answers():
-    rng = np.random.default_rng(6)
-    answers, smoothing = rng.dirichlet(np.ones(4), size=5), 0.1
-    y = rng.integers(0, 4, 5)
-    likelihood = np.full((4, 4), smoothing / 3)
-    np.fill_diagonal(likelihood, 1 - smoothing)
-    expected = [answers[i] @ likelihood[:, y[i]] for i in range(5)]
-    got = annotation_log_likelihood(np.full((5, 1), -1), y, 4, smoothing, answers[np.arange(5), y][:, None])
-    np.testing.assert_allclose(np.exp(got[:, 0]), expected)

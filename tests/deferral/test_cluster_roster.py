@@ -1,0 +1,385 @@
+"""Experts who come and go, who is asked, and the tables of a shift."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+from sklearn_l2d.cluster import AnnotatorLDA
+from sklearn_l2d.deferral import ClusterDeferral
+
+LDA = {"hidden_layer_sizes": (8,), "max_epochs": 8, "n_anchor_epochs": 2, "n_consensus_epochs": 4, "random_state": 0}
+
+
+def make_answers(codes, experts, seed):
+    """Answers of experts "low ..." who know classes 0 and 1, and "high ..." who know class 2."""
+    rng = np.random.default_rng(seed)
+    knows = np.where((codes == 2)[:, None], [e.startswith("high") for e in experts], [e[0] == "l" for e in experts])
+    right = rng.random(knows.shape) < np.where(knows, 0.95, 0.25)
+    wrong = (codes[:, None] + rng.integers(1, 3, size=knows.shape)) % 3
+    return pd.DataFrame(np.where(right, codes[:, None], wrong), columns=experts)
+
+
+def make_items(n, seed):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(3, size=n)
+    return rng.normal(size=(n, 4)) + 1.5 * np.eye(3, 4)[codes], codes
+
+
+NAMES = ["low a", "low b", "high c", "high d"]
+X, Y = make_items(240, 0)
+NEW_X, NEW_Y = make_items(400, 1)
+ANSWERS, NEW_ANSWERS = make_answers(Y, NAMES, 2), make_answers(NEW_Y, NAMES, 3)
+OMEGA = np.repeat(np.eye(2), 2, axis=0)
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    return FrozenEstimator(LogisticRegression(C=0.05).fit(X[:40], Y[:40]))
+
+
+@pytest.fixture
+def model(fitted):
+    """A copy that a test may change."""
+    return pickle.loads(fitted)
+
+
+@pytest.fixture(scope="module")
+def make(classifier):
+    settings = {"grouping": "profile", "n_groups": 2, "classifier": classifier, "coverage": 0.4, "max_epochs": 10}
+    return lambda **params: ClusterDeferral(
+        **(settings | {"clusterer": AnnotatorLDA(2, **LDA), "batch_size": 32, "random_state": 0} | params)
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted(make):
+    return pickle.dumps(make().fit(X, Y, ANSWERS, X_unlabeled=NEW_X))
+
+
+@pytest.fixture
+def bounded(make):
+    """Everybody serves at most a fifth of the items."""
+    return make(clusterer=None, omega=OMEGA, grouping="hard", workload=(0, 0.2), max_epochs=2).fit(
+        X, Y, ANSWERS, X_unlabeled=NEW_X
+    )
+
+
+def group_of(model, expert):
+    return int(model.omega_[list(model.experts_).index(expert)].argmax())
+
+
+# ------------------------------------------------------------------------------------------ onboard, offboard
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_newcomers_join_those_they_are_like(model, known):
+    experts = ["high n", "low n"]
+    answers = make_answers(NEW_Y, experts, 5)
+    gate = model.gate_
+    model.onboard(experts, NEW_X, answers, NEW_Y if known else None)
+    assert model.gate_ is gate
+    assert model.experts_.tolist() == [*NAMES, *experts]
+    assert group_of(model, "high n") == group_of(model, "high c")
+    assert group_of(model, "low n") == group_of(model, "low a") != group_of(model, "high n")
+    assert_allclose(model.selection_.sum(1), 1)
+    assert_allclose(model.workload_.sum(), 1 - model.coverage_)
+    everybody = NEW_ANSWERS.join(answers)
+    assert model.score(NEW_X, NEW_Y, everybody[sorted(everybody)]) == model.score(NEW_X, NEW_Y, everybody)
+
+
+def test_columns_of_newcomers_are_matched_by_name(model):
+    answers = make_answers(NEW_Y, ["high n", "low n"], 5)
+    one = pickle.loads(pickle.dumps(model)).onboard(["low n", "high n"], NEW_X, answers, NEW_Y)
+    assert group_of(one, "high n") == group_of(one, "high c")
+    other = model.onboard(["high n", "low n"], NEW_X, answers.to_numpy(), NEW_Y)
+    assert group_of(other, "high n") == group_of(one, "high n")
+
+
+def test_a_known_expert_is_placed_anew(model):
+    assert group_of(model, "low a") != group_of(model, "high c")
+    model.onboard("low a", NEW_X, make_answers(NEW_Y, ["high n"], 5).to_numpy(), NEW_Y)
+    assert sorted(model.experts_) == sorted(NAMES)
+    assert group_of(model, "low a") == group_of(model, "high c")
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.assign_experts(NEW_X), model.assign_experts(NEW_X))
+
+
+def test_onboard_refuses_what_does_not_go_together(model, bounded):
+    before = pickle.dumps(model)
+    one = make_answers(NEW_Y, ["e"], 5)
+    for call, message in [
+        (lambda: model.onboard(["e", "f"], NEW_X, one), r"annotations has shape \(400, 1\)"),
+        (lambda: model.onboard(["e"], NEW_X[1:], one), "annotations has shape"),
+        (lambda: model.onboard(["e", "e"], NEW_X, one.assign(f=0)), "a name twice"),
+        (lambda: model.onboard(["e"], NEW_X, one, NEW_Y[1:]), "inconsistent"),
+        (lambda: model.onboard(["e"], NEW_X, one, NEW_Y + 5), "y holds labels"),
+        (lambda: model.onboard(["e"], NEW_X, one + 5), "not in classes"),
+        (lambda: model.onboard(["e"], NEW_X[:, :2], one), "features"),
+        (lambda: model.offboard(["high c", "zoe"]), r"experts \['zoe'\] are not on the roster"),
+        (lambda: bounded.onboard(["e"], NEW_X, one, NEW_Y), "ready omega"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
+    assert pickle.dumps(model) == before
+
+
+def test_offboarding_everybody_of_a_group_shuts_it(model):
+    group, shares = group_of(model, "high c"), model.target_shares_
+    assert np.mean(model.predict_deferral(NEW_X) == group) > 0.1
+    model.offboard("high c").offboard(["high d"])
+    deferral = model.predict_deferral(NEW_X)
+    assert group not in deferral
+    assert (deferral >= 0).any()
+    assert model.predict_deferral_proba(NEW_X)[:, group].max() == 0
+    assert set(model.assign_experts(NEW_X)) <= {-1, 0, 1}
+    score = model.score(NEW_X, NEW_Y, NEW_ANSWERS[["low a", "low b"]])
+    assert 0 < score < 1
+    with pytest.raises(ValueError, match="X_unlabeled is None"):
+        model.coverage_path([0.5])
+    model.partial_fit(NEW_X, NEW_Y, NEW_ANSWERS[["low a", "low b"]])
+    # shares can be met again without the group, and somebody new opens it
+    model.recalibrate(NEW_X)
+    assert np.mean(model.predict_deferral(NEW_X) == -1) == pytest.approx(0.4, abs=2e-3)
+    (path,) = model.coverage_path([0.7], X_unlabeled=NEW_X)
+    assert np.mean(path.predict_deferral(NEW_X) == -1) == pytest.approx(0.7, abs=2e-3)
+    model.onboard("high n", NEW_X, make_answers(NEW_Y, ["high n"], 5), NEW_Y)
+    assert np.mean(model.predict_deferral(NEW_X) == group) > 0.05
+    model.recalibrate(NEW_X)
+    assert_allclose(model.target_shares_[-1], shares[-1], atol=2e-3)
+
+
+@pytest.mark.parametrize("coverage", [0.0, 0.4])
+def test_without_anybody_left_the_classifier_decides(make, classifier, coverage):
+    model = make(omega=OMEGA, clusterer=None, grouping="hard", coverage=coverage, max_epochs=2)
+    model.fit(X, Y, ANSWERS).offboard(NAMES)
+    assert_array_equal(model.predict_deferral(NEW_X), -1)
+    assert_array_equal(model.predict_deferral_proba(NEW_X), np.tile([0, 0, 1], (400, 1)))
+    assert_array_equal(model.predict_team(NEW_X), classifier.predict(NEW_X))
+    assert_array_equal(model.assign_experts(NEW_X), -1)
+    assert model.score(NEW_X, NEW_Y) == classifier.score(NEW_X, NEW_Y)
+    assert model.n_experts_ == 0
+    assert model.workload_.shape == (0,)
+    assert_array_equal(model.recalibrate(NEW_X).predict_deferral(NEW_X), -1)
+    assert_array_equal(model.coverage_path([0.3])[0].predict_deferral(NEW_X), -1)
+
+
+def test_bounds_on_workload_survive_the_roster(bounded, make):
+    served = np.bincount(bounded.assign_experts(NEW_X) + 1, minlength=5)[1:] / 400
+    assert (served <= 0.205).all()
+    with pytest.warns(UserWarning, match="workload bounds cannot be kept"):
+        bounded.offboard("high d")
+    bounded.recalibrate(NEW_X)  # moves work to the other group
+    served = np.bincount(bounded.assign_experts(NEW_X) + 1, minlength=4)[1:] / 400
+    assert_allclose(served, 0.2, atol=0.005)
+    with pytest.warns(UserWarning, match="workload bounds cannot be kept"):
+        bounded.offboard("high c")
+    with pytest.raises(ValueError, match="share bounds"):
+        bounded.recalibrate(NEW_X)
+    by_name = make(clusterer=None, omega=OMEGA, grouping="hard", workload={"low a": (0, 0.05), "high d": (0, 1)})
+    by_order = make(clusterer=None, omega=OMEGA, grouping="hard", workload=[[0, 0.05], [0, 1], [0, 1], [0, 1]])
+    for model in (by_name, by_order):
+        model.set_params(max_epochs=2, consultation_cost=[0.1, 0.2, 0.3, 0.4])
+        model.fit(X, Y, ANSWERS, X_unlabeled=NEW_X).offboard("high d")
+        assert model.workload_[0] <= 0.05 + 1e-3
+        served = np.bincount(model.assign_experts(NEW_X) + 1, minlength=4)[1:] / 400
+        assert served[0] <= 0.055
+        model.partial_fit(NEW_X, NEW_Y, NEW_ANSWERS[NAMES[:3]])
+        model.recalibrate(NEW_X)
+        assert model.workload_[0] <= 0.05 + 1e-3
+
+
+def test_costs_by_name_outlive_who_leaves(make):
+    model = make(consultation_cost={"low a": 0.1, "group0": 0.1}, max_epochs=2).fit(X, Y, ANSWERS)
+    model.offboard("low a").partial_fit(NEW_X, NEW_Y, NEW_ANSWERS[NAMES[1:]])
+
+
+# ------------------------------------------------------------------------------------------ who is asked
+
+
+@pytest.fixture(scope="module")
+def shared(make):
+    """One group of four, of whom the first is a member by half; no classifier."""
+    omega = np.array([[1.0, 1.0], [1.0, 0], [1.0, 0], [0, 1.0]])
+    return make(clusterer=None, omega=omega, grouping="soft", coverage=0.0, max_epochs=1).fit(X, Y, ANSWERS)
+
+
+def test_members_are_drawn_in_proportion_to_selection(shared):
+    deferral, who = shared.predict_deferral(NEW_X), shared.assign_experts(NEW_X)
+    assert_allclose(shared.selection_, [[0.2, 0.4, 0.4, 0], [1 / 3, 0, 0, 2 / 3]])
+    for target in range(2):
+        rows = deferral == target
+        assert_allclose(np.bincount(who[rows], minlength=4), shared.selection_[target] * rows.sum(), atol=1.01)
+    assert_array_equal(who, shared.assign_experts(NEW_X))
+    assert_array_equal(who, pickle.loads(pickle.dumps(shared)).assign_experts(NEW_X))
+
+
+def test_only_those_who_are_in_are_asked(shared):
+    deferral = shared.predict_deferral(NEW_X)
+    away = np.array([True, False, True, True])
+    who = shared.assign_experts(NEW_X, available=away)
+    assert 1 not in who
+    by_row = np.random.default_rng(0).random((400, 4)) < 0.6
+    reachable = (by_row & (shared.selection_[deferral] > 0)).any(1)
+    assert not reachable.all()
+    with pytest.warns(UserWarning, match=rf"{(~reachable).sum()} of 400 deferred items"):
+        who = shared.assign_experts(NEW_X, available=by_row)
+    assert_array_equal(who >= 0, reachable)
+    assert by_row[np.arange(400), who][reachable].all()
+    with pytest.raises(ValueError, match=r"found nobody.*raise `capacity`"):
+        shared.assign_experts(NEW_X, available=by_row, on_overflow="raise")
+
+
+@pytest.mark.parametrize(
+    ("capacity", "limits"),
+    [(50, [50] * 4), ([10, 400, 0, 400], [10, 400, 0, 400]), ({"low b": 5, "high c": 7}, [400, 5, 7, 400])],
+)
+def test_capacity_is_kept_and_used_up(shared, capacity, limits):
+    deferral = shared.predict_deferral(NEW_X)
+    sizes = np.bincount(deferral, minlength=2)
+    if capacity == 50:
+        with pytest.warns(UserWarning, match="200 of 400 deferred items"):
+            who = shared.assign_experts(NEW_X, capacity=capacity)
+    else:
+        # whoever is unlimited serves the rest; high c and low b can take group 0 only, high d group 1 only
+        overflow = 0 if limits[0] == 400 else max(0, sizes[0] - 400 - 10)
+        assert overflow == 0
+        who = shared.assign_experts(NEW_X, capacity=capacity)
+    served = np.bincount(who[who >= 0], minlength=4)
+    assert (served <= limits).all()
+    assert served.sum() == min(400, sum(limits))
+
+
+def test_a_single_free_colleague_takes_what_a_tight_one_cannot(shared):
+    """Capacities by name leave the others unlimited, whatever has to change hands."""
+    by_row = np.ones((400, 4), bool)
+    by_row[::2, 1:3] = False
+    who = shared.assign_experts(NEW_X, available=by_row, capacity={"low b": 1, "high c": 3})
+    assert (who >= 0).all()
+
+
+def test_bad_requests_are_refused(shared):
+    for request, message in [
+        ({"available": [1, 0, 1, 1]}, "available has shape .* booleans"),
+        ({"available": np.ones(3, bool)}, "available has shape"),
+        ({"capacity": 2.5}, "capacity=2.5"),
+        ({"capacity": -1}, "capacity=-1"),
+        ({"capacity": [1, 2]}, "capacity"),
+        ({"capacity": {"zoe": 1}}, "capacity names unknown experts"),
+        ({"on_overflow": "ignore"}, "on_overflow='ignore'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            shared.assign_experts(NEW_X, **request)
+
+
+# ------------------------------------------------------------------------------------------ decisions
+
+
+def test_draw_takes_the_answer_of_who_is_asked(model):
+    who = model.assign_experts(NEW_X)
+    expected = np.where(who < 0, model.predict(NEW_X), NEW_ANSWERS.to_numpy()[np.arange(400), who])
+    assert_array_equal(model.predict_team(NEW_X, NEW_ANSWERS), expected)
+    nothing = np.full((400, 4), -1)
+    assert_array_equal(model.predict_team(NEW_X, nothing), model.predict(NEW_X))
+    with pytest.raises(ValueError, match="decision='majority'"):
+        model.predict_team(NEW_X, NEW_ANSWERS, decision="majority")
+    with pytest.raises(ValueError, match="predict_team received no annotations"):
+        model.predict_team(NEW_X)
+
+
+def test_vote_is_weighted_by_selection(shared):
+    deferral = shared.predict_deferral(NEW_X)
+    answers = NEW_ANSWERS.to_numpy().copy()
+    answers[::3, 1] = -1
+    answers[5] = -1
+    votes = np.zeros((400, 3))
+    for row in range(400):
+        for expert in range(4):
+            if answers[row, expert] >= 0:
+                votes[row, answers[row, expert]] += shared.selection_[deferral[row], expert]
+    expected = np.where(votes.sum(1) > 0, votes.argmax(1), shared.predict(NEW_X))
+    assert_array_equal(shared.predict_team(NEW_X, answers, decision="vote"), expected)
+
+
+def test_columns_of_answers_are_matched_by_name(model):
+    expected = model.score(NEW_X, NEW_Y, NEW_ANSWERS)
+    assert model.score(NEW_X, NEW_Y, NEW_ANSWERS[NAMES[::-1]]) == expected
+    assert model.score(NEW_X, NEW_Y, NEW_ANSWERS.set_axis(range(4), axis=1)) == expected
+    absent = NEW_ANSWERS.astype(float)
+    absent["low b"] = np.nan
+    assert model.score(NEW_X, NEW_Y, NEW_ANSWERS.drop(columns="low b")) == model.score(NEW_X, NEW_Y, absent)
+    with pytest.raises(ValueError, match=r"unknown experts \['zoe'\]"):
+        model.score(NEW_X, NEW_Y, NEW_ANSWERS.assign(zoe=0))
+    with pytest.raises(ValueError, match="has 3 columns, but there are 4 experts"):
+        model.score(NEW_X, NEW_Y, NEW_ANSWERS.to_numpy()[:, :3])
+    with pytest.raises(ValueError, match="annotations has 399 rows"):
+        model.score(NEW_X, NEW_Y, NEW_ANSWERS[1:])
+
+
+def test_numbered_columns_are_names_too(make):
+    model = make(clusterer=None, omega=OMEGA, grouping="hard", max_epochs=2).fit(X, Y, ANSWERS.to_numpy())
+    numbered = NEW_ANSWERS.set_axis(range(4), axis=1)
+    assert model.score(NEW_X, NEW_Y, numbered[[3, 1, 0, 2]]) == model.score(NEW_X, NEW_Y, numbered)
+    model.offboard(1)
+    expected = model.score(NEW_X, NEW_Y, NEW_ANSWERS.to_numpy()[:, [0, 2, 3]])
+    assert model.score(NEW_X, NEW_Y, numbered[[3, 2, 0]]) == expected
+
+
+# ------------------------------------------------------------------------------------------ tables
+
+
+def test_a_shift_round_trips_through_tables(model):
+    frame = pd.DataFrame(NEW_X, index=[f"item {i}" for i in range(400)])
+    route = model.route(frame, capacity=100)
+    assert route.index.equals(frame.index)
+    asked = route[route["expert"] != "classifier"]
+    place = {name: i for i, name in enumerate(NAMES)}
+    labels = [NEW_ANSWERS.iloc[frame.index.get_loc(task), place[name]] for task, name in asked["expert"].items()]
+    answers = pd.DataFrame({"task": asked.index, "annotator": asked["expert"], "label": labels}).sample(
+        frac=1, random_state=0
+    )
+    annotations = model.answers_to_annotations(answers, route.index)
+    assert annotations.columns.tolist() == NAMES
+    assert annotations.index.equals(route.index)
+    assert annotations.notna().to_numpy().sum() == len(asked)
+    expected = model.predict(NEW_X)
+    expected[frame.index.get_indexer(asked.index)] = labels
+    assert_array_equal(model.predict_team(frame, annotations), expected)
+    assert model.score(frame, NEW_Y, annotations) == pytest.approx(np.mean(expected == NEW_Y))
+    groups = {name: f"group{group_of(model, name)}" for name in NAMES}
+    assert (asked["expert"].map(groups) == asked["target"]).all()
+    assert (route["target"] == "classifier").sum() == (route["expert"] == "classifier").sum()
+
+
+def test_answers_of_strangers_or_unknown_items_are_refused(model):
+    route = model.route(NEW_X)
+    answer = {"task": [0], "annotator": ["low a"], "label": [1]}
+    with pytest.raises(ValueError, match="zoe"):
+        model.answers_to_annotations(pd.DataFrame(answer | {"annotator": ["zoe"]}), route.index)
+    with pytest.raises(ValueError, match="999"):
+        model.answers_to_annotations(pd.DataFrame(answer | {"task": [999]}), route.index)
+
+
+def test_explanation_says_who_and_why(model):
+    frame = pd.DataFrame(NEW_X, index=np.arange(400) + 7)
+    table = model.explain_deferral(frame)
+    assert table.index.equals(frame.index)
+    names = ["group0", "group1", "classifier"]
+    assert table.columns.tolist() == [
+        "chosen",
+        "prediction",
+        *(f"preference of {n}" for n in names),
+        *(f"expected correctness of {n}" for n in names),
+    ]
+    preference = table[[f"preference of {n}" for n in names]].to_numpy()
+    assert_array_equal(table["chosen"], np.array(names)[preference.argmax(1)])
+    assert_array_equal(table["prediction"], model.predict(frame))
+    correctness = table[[f"expected correctness of {n}" for n in names]].to_numpy()
+    assert ((correctness > 0) & (correctness < 1)).all()
+    # where the classifier sees class 2, those who know it are expected to be right more often
+    high, sure = group_of(model, "high c"), model.predict(frame) == 2
+    assert (correctness[sure, high] - correctness[sure, 1 - high]).mean() > 0.1
