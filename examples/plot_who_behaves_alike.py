@@ -28,12 +28,17 @@ print("answers of the six experts:", answers.head(3), sep="\n")
 # Two behaviours from anonymous votes
 # -----------------------------------
 # The model never sees a name. Each of its two networks becomes a typical annotator: cluster 0 the one that
-# answers as the crowd does, cluster 1 the one that dissents.
+# answers as the crowd does, cluster 1 the one that dissents. Nets want columns of one size, hence the scaler: on
+# the raw grey values the two behaviours stay so alike that every expert lands in cluster 0.
+
+from sklearn.preprocessing import StandardScaler
 
 from sklearn_l2d import AnnotatorLDA
 
-lda = AnnotatorLDA(n_clusters=2, random_state=0).fit(crowd.X_anonymous, crowd.counts)
-print(f"perplexity on the archive: {lda.perplexity(crowd.X_anonymous, crowd.counts):.2f} of 10 classes")
+scaler = StandardScaler().fit(crowd.X_anonymous)
+X_archive = scaler.transform(crowd.X_anonymous)
+lda = AnnotatorLDA(n_clusters=2, random_state=0).fit(X_archive, crowd.counts)
+print(f"perplexity on the archive: {lda.perplexity(X_archive, crowd.counts):.2f} of 10 classes")
 
 # %%
 # Which of them does each expert follow?
@@ -45,7 +50,7 @@ print(f"perplexity on the archive: {lda.perplexity(crowd.X_anonymous, crowd.coun
 
 from sklearn_l2d.inspection import MembershipDisplay
 
-MembershipDisplay.from_estimator(lda, crowd.X_identified, answers)
+MembershipDisplay.from_estimator(lda, scaler.transform(crowd.X_identified), answers)
 
 # %%
 # How sure is that?
@@ -54,5 +59,5 @@ MembershipDisplay.from_estimator(lda, crowd.X_identified, answers)
 
 few = load_digits_crowd(n_identified=25)
 few_answers = pd.DataFrame(few.annotations, columns=few.experts)
-MembershipDisplay.from_estimator(lda, few.X_identified, few_answers, std=True)
+MembershipDisplay.from_estimator(lda, scaler.transform(few.X_identified), few_answers, std=True)
 plt.show()

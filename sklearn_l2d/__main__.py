@@ -217,7 +217,7 @@ def tell_routing(behaviours, crowd, settings, coverage, figure=None):
     say(*_routing_report.tell_team(team))
     say(*_routing_report.tell_verdict(team, verdict))
     say(*_routing_report.tell_workload(team, verdict))
-    say(*_routing_report.tell_change(change_roster(team)))
+    say(*_routing_report.tell_change(change_roster(team, verdict)))
     if figure is not None:
         draw_team(team, verdict, figure)
         say(f"Figure written to {figure}.")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
+from sklearn.naive_bayes import GaussianNB
 
 from ..deferral import ClusterDeferral
 from ..metrics import team_accuracy, workload_distribution
@@ -104,6 +105,7 @@ def form_team(behaviours, crowd, settings, coverage):
     X, X_archive = behaviours.scaler.transform(crowd.X_identified[rows]), behaviours.scaler.transform(crowd.X)
     gate = ClusterDeferral(
         FrozenEstimator(behaviours.lda),
+        classifier=GaussianNB(var_smoothing=0.1),  # at once, on any number of items and features
         coverage=coverage,
         max_epochs=2 * settings.epochs,
         verbose=2 if settings.progress else 0,
@@ -175,10 +177,10 @@ def judge_team(team):
     )
 
 
-def change_roster(team):
+def change_roster(team, verdict):
     """Let the busiest expert leave, then take the newcomer in; the gate is not trained again."""
     before, gate = team.gate, copy.copy(team.gate)
-    busiest = int(before.workload_.argmax())
+    busiest = int(verdict.workload.argmax())
     steps = [before]
     gate.offboard(before.experts_[busiest]).recalibrate(team.X_archive)
     steps.append(copy.copy(gate))
@@ -189,7 +191,7 @@ def change_roster(team):
         leaver=team.experts[busiest],
         newcomer=team.experts[-1],
         n_labels=len(y),
-        served=float(before.workload_[busiest]),
+        served=float(verdict.workload[busiest]),
         accuracy=tuple(team.accuracy(step) for step in steps),
         coverage=tuple(team.coverage(step) for step in steps),
     )

@@ -7,21 +7,15 @@ from ._report import table
 
 def tell_team(team):
     """Who learns to decide, and from what."""
-    X, y = team.newcomer[0], team.y
+    gate = team.gate
     yield (
-        f"Who should decide? The classifier, or one of {team.gate.n_experts_} experts in "
-        f"{len(team.gate.targets_)} groups of people who are right in the same places. Classifier and gate learn from "
-        "the identified items\nwhose truth is known; the gate is set so that the classifier decides "
-        f"{team.gate.coverage:.0%} of the archive. {team.experts[-1]} waits to join, known from {len(X)} labels."
+        f"Who should decide? A naive Bayes classifier, or one of {gate.n_experts_} experts, in groups of people who are "
+        "right in the same places.\nClassifier and gate learn from the identified items whose truth is known; "
+        f"then the gate is set so that the classifier\ndecides {gate.coverage:.0%} of the archive. "
+        f"{team.experts[-1]} is not met yet, and joins later."
     )
-    yield from table(
-        ["group", "experts", "share", "members"],
-        [
-            [str(name), str(len(members)), f"{share:.0%}", _shorten(members)]
-            for name, share, members in zip(team.gate.targets_, team.gate.target_shares_, _members(team), strict=False)
-        ],
-    )
-    yield f"On {len(y):,} other items:"
+    for name, share, members in zip(gate.targets_, gate.target_shares_, _members(team), strict=False):
+        yield f"  {name} decides {share:.0%}: {_shorten(members)}"
 
 
 def tell_verdict(team, verdict):
@@ -35,14 +29,18 @@ def tell_verdict(team, verdict):
         ["random expert alone", found["random expert"]],
         [best, found["best expert"]],
         *verdict.rivals.items(),
-        ["team: the gate decides who decides", found["team"]],
+        ["the team: the gate says who", found["team"]],
     ]
+    yield f"Accuracy on {len(team.y):,} items kept for tests:"
     yield from table(["who decides", "accuracy"], [[name, "-" if np.isnan(v) else f"{v:.3f}"] for name, v in rows])
     yield f"The classifier decides {verdict.coverage:.0%} of these items; requested were {team.gate.coverage:.0%}."
-    noise = 2 * np.sqrt(0.25 / len(team.y))
-    best_rival = max(verdict.rivals, key=verdict.rivals.get)
-    gap = found["team"] - verdict.rivals[best_rival]
-    yield f"{_compare(gap)} the best of the simple rules, {best_rival} ({gap:+.3f}); below {noise:.2f} may be chance."
+    alone = max(found["classifier"], found["random expert"])
+    rule = max(verdict.rivals, key=verdict.rivals.get)
+    yield (
+        f"The team does {_compare(found['team'] - alone)} than the better of classifier and random expert, and "
+        f"{_compare(found['team'] - verdict.rivals[rule])} than the best simple rule,\n{rule}. "
+        f"Differences below {np.sqrt(1 / len(team.y)):.2f} may be chance."
+    )
 
 
 def tell_workload(team, verdict):
@@ -60,15 +58,9 @@ def tell_change(change):
     """One leaves, one joins."""
     before, left, joined = change.accuracy
     yield (
-        f"{change.leaver} leaves, who would have served {change.served:.0%}: the team falls to {left:.3f} from "
-        f"{before:.3f}"
-        if left < before
-        else f"{change.leaver} leaves, who would have served {change.served:.0%}: the team has {left:.3f} after "
-        f"{before:.3f}"
-    )
-    yield (
-        f"{change.newcomer} joins with {change.n_labels} labels: {joined:.3f}. Nothing was trained again; the "
-        f"classifier decides {change.coverage[1]:.0%}, then {change.coverage[2]:.0%}."
+        f"{change.leaver} leaves, who served {change.served:.0%}: the accuracy goes from {before:.3f} to {left:.3f}.\n"
+        f"{change.newcomer} joins with {change.n_labels} labels: {joined:.3f}. Nothing is trained again; the classifier "
+        f"decides {change.coverage[1]:.0%}, then {change.coverage[2]:.0%}."
     )
 
 
@@ -80,10 +72,8 @@ def _members(team):
 
 
 def _shorten(names):
-    return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
 
 
 def _compare(gap):
-    if abs(gap) < 0.005:
-        return "The team does as well as"
-    return "The team does better than" if gap > 0 else "The team does worse than"
+    return "no better" if abs(gap) < 0.005 else f"better by {gap:.3f}" if gap > 0 else f"worse by {-gap:.3f}"
