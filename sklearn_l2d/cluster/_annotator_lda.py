@@ -68,16 +68,16 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     optimizer : {"sgd", "adam"} or callable, default="sgd"
         Name, or a class with the signature of torch optimisers.
 
-    lr : float, default=0.05
+    lr : float, default=0.1
         Learning rate at the start of the cosine schedule.
 
     momentum : float, default=0.9
         Momentum of "sgd"; it plays the part of the moving average of online EM.
 
-    weight_decay : float, default=0.01
+    weight_decay : float, default=0.0075
         L2 penalty of the optimiser.
 
-    batch_size : int, default=64
+    batch_size : int, default=128
         Items per training step.
 
     max_epochs : int, default=60
@@ -225,10 +225,10 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         module=None,
         hidden_layer_sizes=(128,),
         optimizer="sgd",
-        lr=0.05,
+        lr=0.1,
         momentum=0.9,
-        weight_decay=0.01,
-        batch_size=64,
+        weight_decay=0.0075,
+        batch_size=128,
         max_epochs=60,
         max_e_steps=20,
         e_tol=1e-2,

@@ -1,0 +1,71 @@
+"""What every benchmark prints: the machine, and figures beside their rivals as Markdown tables."""
+
+import argparse
+import datetime
+import os
+import platform
+import time
+import warnings
+from importlib.metadata import version
+
+import numpy as np
+import torch
+
+
+def run(tables, description):
+    """Parse the command line and print the chosen tables; `tables` maps names to functions of a range of seeds."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"any of {', '.join(tables)}; default: all")
+    parser.add_argument("--seeds", type=int, default=10, help="number of seeds (default 10)")
+    parser.add_argument(
+        "--first-seed", type=int, default=0, help="first seed (default 0); defaults are tuned on 100 up"
+    )
+    args = parser.parse_args()
+    unknown = set(args.tables) - set(tables)
+    if unknown:
+        parser.error(f"unknown tables {sorted(unknown)}; choose from {', '.join(tables)}")
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    seeds = range(args.first_seed, args.first_seed + args.seeds)
+    print(f"# {description}\n\n{machine()} Seeds {seeds[0]} to {seeds[-1]} unless said otherwise.")
+    for name in args.tables or tables:
+        tables[name](seeds)
+
+
+def machine():
+    """One line of what the figures were measured on."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn", "torch", "skorch"))
+    return (
+        f"{datetime.date.today()}; {os.cpu_count()} cores ({platform.machine()}), one torch thread; "
+        f"Python {platform.python_version()}, {packages}."
+    )
+
+
+def table(title, columns, rows):
+    """Print a Markdown table; floats get three decimals."""
+    print(f"\n## {title}\n")
+    for row in (columns, ["---"] * len(columns), *rows):
+        cells = [f"{cell:.3f}" if isinstance(cell, float | np.floating) else str(cell) for cell in row]
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def verdict(figure, bound):
+    """Whether a figure reaches a lower bound; two decimals, as the bounds are stated."""
+    return "yes" if round(float(figure), 2) >= bound else "NO"
+
+
+def cpu_ratio(ours, plain, n_repeats):
+    """Median over pairs of runs of CPU seconds, `ours` against `plain`, run in turns.
+
+    CPU time of one thread: other jobs on the machine then disturb little.
+    """
+    ours(), plain()
+    seconds = np.array([[cpu_seconds(ours), cpu_seconds(plain)] for _ in range(n_repeats)])
+    return np.median(seconds[:, 0] / seconds[:, 1]), *np.median(seconds, axis=0)
+
+
+def cpu_seconds(function):
+    """CPU seconds of one call."""
+    start = time.process_time()
+    function()
+    return time.process_time() - start
