@@ -3,7 +3,6 @@
 import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from ..cluster import AnnotatorLDA
 from ._classifier import with_seed
@@ -26,7 +25,6 @@ def fit_clusterer(clusterer, X, counts, classes, seed):
         Seed where the clusterer has none.
     """
     if isinstance(clusterer, FrozenEstimator):
-        check_is_fitted(clusterer.estimator)
         return clusterer.estimator
     model = clone(with_seed(AnnotatorLDA() if clusterer is None else clusterer, seed)).fit(X, counts)
     model.classes_ = classes  # counts without names were fitted as 0, 1, ...

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._numerics._feasibility import check_share_bounds
+from .._numerics._selection import selection_weights
 
 
 class ShareBounds(NamedTuple):
@@ -107,6 +108,40 @@ def with_classifier(omega):
     full = np.zeros((len(omega) + 1, omega.shape[1] + 1))
     full[:-1, :-1], full[-1, -1] = omega, 1.0
     return full
+
+
+def select_members(omega, shares, bounds, names=None):
+    """Weights (n_targets, n_experts) with which targets pick members under the bounds of experts.
+
+    Parameters
+    ----------
+    omega : ndarray of shape (n_targets, n_experts)
+        Unbounded weights of the human targets.
+    shares : ndarray of shape (n_targets + 1,)
+        Shares of the items that targets and classifier get.
+    bounds : ShareBounds
+        On targets and experts.
+    names : sequence of str, default=None
+        Of experts and classifier, for messages.
+
+    Returns
+    -------
+    selection : ndarray of shape (n_targets, n_experts)
+        Zero rows for targets without members who may serve.
+    """
+    full = with_classifier(omega)
+    able = full * (bounds.expert_upper > 0)
+    live = able.sum(1) > 0
+    kept = selection_weights(full[live], live_shares(shares, able[:-1])[live], *bounds.experts, names=names)
+    selection = np.zeros_like(omega)
+    selection[live[:-1]] = kept[:-1, :-1]
+    return selection
+
+
+def live_shares(shares, selection):
+    """Shares with nothing for targets without members, scaled to a sum of 1; the classifier's is the last."""
+    shares = shares * np.append(selection.sum(1) > 0, True)
+    return shares / shares.sum() if shares.sum() > 0 else np.eye(len(shares))[-1]
 
 
 def _table(bounds, names, parameter):

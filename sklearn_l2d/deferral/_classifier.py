@@ -5,6 +5,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
 
 from .._encoding import some
 from .._numerics._label_likelihood import fit_temperature, temper
@@ -15,8 +16,11 @@ _FLOOR = 1e-6  # probability of a class that a fold did not contain
 def team_classes(y, *, classes, classifier, clusterer):
     """Sorted labels of `y`, of `classes`, and of what is frozen."""
     parts = {"classifier": classifier, "clusterer": clusterer}
-    known = {name: part.classes_ for name, part in parts.items() if isinstance(part, FrozenEstimator)}
-    known["classes"] = np.asarray(classes)
+    known = {"classes": np.asarray(classes)}
+    for name, part in parts.items():
+        if isinstance(part, FrozenEstimator):
+            check_is_fitted(part)
+            known[name] = part.classes_
     known = {name: labels for name, labels in known.items() if len(labels)}
     for name, labels in known.items():
         if isinstance(labels[0], str) != isinstance(y[0], str):

@@ -8,13 +8,12 @@ from sklearn.model_selection import KFold
 
 from .._numerics._feasibility import nearest_target_shares
 from .._numerics._gate_posterior import gate_log_likelihood, gate_posterior
-from .._numerics._selection import selection_weights
 from .._numerics._shares import calibrate_offsets
 from .._torch._batches import Rows
 from .._torch._net import train
 from .._torch._seeding import resolve_device, seeded
 from .._torch._target_net import build_target_net, predict_log_proba
-from ._bounds import restricts, with_classifier
+from ._bounds import restricts, select_members, with_classifier
 
 QUANTILES = np.linspace(0, 1, 2001)  # resolution of a coverage path without unlabelled rows
 
@@ -169,20 +168,17 @@ def calibrate(logits, omega, bounds):
     calibration : Calibration
     """
     offsets, shares = calibrate_offsets(logits, *bounds.targets)
-    full, live = with_classifier(omega), np.append(omega.sum(1) > 0, True)
     selection = omega
     if restricts(*bounds.experts):
         # the experts' bounds may not be attainable at these shares of their targets: then those move too
-        lower, upper = bounds.targets
-        wanted = nearest_target_shares(shares, *bounds.experts, full > 0, target_lower=lower, target_upper=upper)
+        support, (lower, upper) = with_classifier(omega) > 0, bounds.targets
+        wanted = nearest_target_shares(shares, *bounds.experts, support, target_lower=lower, target_upper=upper)
         if np.abs(wanted - shares).max() > 1e-9:
             offsets, shares = calibrate_offsets(logits, wanted, wanted)
-        kept = selection_weights(full[live], wanted[live] / wanted[live].sum(), *bounds.experts)
-        selection = np.zeros_like(omega)
-        selection[live[:-1]] = kept[:-1, :-1]
+        selection = select_members(omega, wanted, bounds)
     if shares[-1] >= 1:  # an infinite offset of the classifier leaves the others comparable at other coverages
         offsets = np.append(np.where(bounds.target_upper[:-1] > 0, 0.0, -np.inf), np.inf)
-    offsets[~live] = 0.0  # empty targets are shut out by having no members, until somebody joins
+    offsets[:-1][omega.sum(1) <= 0] = 0.0  # empty targets are shut out by having no members, until somebody joins
     return Calibration(offsets, shares, selection, _margin_quantiles(logits, offsets))
 
 

@@ -8,10 +8,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._encoding import is_frame
 from .._numerics._profiles import shrunken_correctness, tally_answers
-from .._numerics._selection import selection_weights
 from ..annotations import encode_annotations, from_long
 from ._behaviours import behaviour_proba, expert_membership
-from ._bounds import share_bounds, with_classifier
+from ._bounds import live_shares, select_members, share_bounds
 
 
 class RosterMixin:
@@ -205,7 +204,7 @@ class RosterMixin:
         """Change the roster at once, with the selection weights that keep the experts' bounds."""
         selection = self._select(experts, omega)
         self.experts_, self.omega_, self._membership, self._right, self._seen = experts, omega, membership, right, seen
-        self.selection_, self.workload_ = selection, self.target_shares_[:-1] @ selection
+        self.selection_, self.workload_ = selection, live_shares(self.target_shares_, selection)[:-1] @ selection
 
     @staticmethod
     def _plain_selection(omega):
@@ -218,14 +217,10 @@ class RosterMixin:
         plain = self._plain_selection(omega)
         workload = self._of_roster(self.workload, experts, common_ndim=1)
         bounds = share_bounds(None, workload, None, experts, self.targets_)
-        live = np.append(plain.sum(1) > 0, True)
-        shares = self.target_shares_[live]
-        if not bounds.bind or shares.sum() == 0:
+        if not bounds.bind:
             return plain
         try:
-            kept = selection_weights(
-                with_classifier(plain)[live], shares / shares.sum(), *bounds.experts, names=[*experts, "classifier"]
-            )
+            return select_members(plain, self.target_shares_, bounds, names=[*experts, "classifier"])
         except ValueError as error:
             warnings.warn(
                 f"the workload bounds cannot be kept by this roster ({error}); its members share the work by their "
@@ -233,9 +228,6 @@ class RosterMixin:
                 stacklevel=4,
             )
             return plain
-        selection = np.zeros_like(plain)
-        selection[live[:-1]] = kept[:-1, :-1]
-        return selection
 
     def _of_roster(self, setting, experts, common_ndim):
         """What is set for each expert, for a roster: by name after `fit`, so that it stays with its owner."""

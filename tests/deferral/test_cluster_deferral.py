@@ -188,6 +188,15 @@ def test_bounds_of_experts_are_kept_by_those_who_are_asked(make, crowd, unseen, 
     assert model.constraint_violation_ <= 0.002
 
 
+def test_nobody_may_be_asked(make, crowd, unseen):
+    model = make(workload=(0, 0), max_epochs=2).fit(crowd.X, crowd.y, crowd.annotations)
+    assert_array_equal(model.predict_deferral(unseen.X), -1)
+    assert_array_equal(model.workload_, 0)
+    model = make(cluster_workload={"group0": (0, 0)}, coverage=0.5, max_epochs=2)
+    model.fit(crowd.X, crowd.y, crowd.annotations, X_unlabeled=unseen.X)
+    assert_allclose(hard_shares(model, unseen.X), [0, 0.5, 0.5], atol=2e-3)
+
+
 def test_bounds_of_groups(make, crowd, unseen):
     model = make(cluster_workload={"group1": (0.1, 0.1)}, coverage=0.5, max_epochs=5)
     model.fit(crowd.X, crowd.y, crowd.annotations, X_unlabeled=unseen.X)
@@ -253,6 +262,12 @@ def test_bad_data_is_refused(make, crowd):
         untrainable.fit(X, np.where(y == 2, np.inf, y), annotations)
     with refused(match="carries"):
         untrainable.fit(X, AnnotatedTarget(y, annotations), annotations)
+    for frozen in (
+        {"classifier": FrozenEstimator(LogisticRegression())},
+        {"clusterer": FrozenEstimator(AnnotatorLDA())},
+    ):
+        with pytest.raises(NotFittedError):
+            make(omega=None, **frozen).fit(X, y, annotations)
     with pytest.raises(TypeError, match="module"):
         make(module=nn.Linear(4, 3)).fit(X, y, annotations)
 
@@ -470,7 +485,7 @@ def test_an_expert_without_annotations_is_taken_in_with_a_warning(make, crowd):
 
 def test_who_costs_more_is_asked_less(make, crowd, unseen):
     def shares(cost):
-        model = make(consultation_cost=cost, max_epochs=25).fit(crowd.X, crowd.y, crowd.annotations)
+        model = make(consultation_cost=cost, max_epochs=12).fit(crowd.X, crowd.y, crowd.annotations)
         return hard_shares(model, unseen.X)
 
     free = shares(None)
@@ -484,7 +499,7 @@ def test_who_costs_more_is_asked_less(make, crowd, unseen):
 
 def test_error_cost(make, crowd, unseen):
     def fitted(cost):
-        return make(error_cost=cost, max_epochs=25).fit(crowd.X, crowd.y, crowd.annotations)
+        return make(error_cost=cost).fit(crowd.X, crowd.y, crowd.annotations)
 
     plain, same = fitted(None), fitted(1 - np.eye(3))
     assert_array_equal(plain.predict_deferral_proba(unseen.X), same.predict_deferral_proba(unseen.X))
@@ -495,7 +510,7 @@ def test_error_cost(make, crowd, unseen):
 
 def test_class_weight_moves_the_gate(make, crowd, unseen):
     def asked(weight):
-        model = make(class_weight=weight, max_epochs=25).fit(crowd.X, crowd.y, crowd.annotations)
+        model = make(class_weight=weight).fit(crowd.X, crowd.y, crowd.annotations)
         return hard_shares(model, unseen.X)[1]
 
     assert asked({0: 1, 1: 1, 2: 20}) > asked(None) + 0.05
@@ -535,9 +550,9 @@ def test_feedback_moves_the_gate_to_who_is_better_now(make, crowd, unseen):
     before, correctness = hard_shares(model, unseen.X), model._correctness()
     history = len(model.history_)
     turned = unseen.annotations[["c", "d", "a", "b"]].set_axis(list("abcd"), axis=1)
-    for _ in range(25):
+    for _ in range(15):
         model.partial_fit(unseen.X, unseen.y, turned)
-    assert model.n_iter_ == history + 25
+    assert model.n_iter_ == history + 15
     known = unseen.codes == 2
     deferral = model.predict_deferral(unseen.X)
     assert np.mean(deferral[known] == 0) > np.mean(deferral[known] == 1)

@@ -137,6 +137,8 @@ def test_offboarding_everybody_of_a_group_shuts_it(model):
     assert (deferral >= 0).any()
     assert model.predict_deferral_proba(NEW_X)[:, group].max() == 0
     assert set(model.assign_experts(NEW_X)) <= {-1, 0, 1}
+    others = shares[:-1][1 - group]
+    assert_allclose(model.workload_, others / (others + shares[-1]) / 2)
     score = model.score(NEW_X, NEW_Y, NEW_ANSWERS[["low a", "low b"]])
     assert 0 < score < 1
     with pytest.raises(ValueError, match="X_unlabeled is None"):
