@@ -19,13 +19,6 @@ from sklearn_l2d.datasets import load_digits_crowd
 
 FAST = {"hidden_layer_sizes": (4,), "max_epochs": 6, "n_anchor_epochs": 3, "n_consensus_epochs": 4, "random_state": 0}
 FAST |= {"batch_size": 64}  # two batches an epoch
-    "hidden_layer_sizes": (4,),
-    "batch_size": 64,
-    "max_epochs": 6,
-    "n_anchor_epochs": 3,
-    "n_consensus_epochs": 4,
-    "random_state": 0,
-}
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
