@@ -6,7 +6,7 @@ from sklearn.utils import check_array, check_consistent_length
 from .._numerics._marginal_likelihood import likelihood_method, log_marginal
 from .._torch._annotation_net import sparse_counts
 from ..annotations import encode_annotations, encode_counts
-from ..cluster._annotator_lda import check_alpha
+from ..cluster._behaviour_training import check_alpha
 
 _METHODS = ("auto", "exact", "sobol")
 
