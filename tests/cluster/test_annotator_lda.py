@@ -296,7 +296,7 @@ def test_clusters_that_answer_alike_are_reported(crowd):
 
 
 def test_a_stream_of_chunks_reaches_about_the_quality_of_fit(digits):
-    params = {"hidden_layer_sizes": (32,), "lr": 0.02, "random_state": 0}
+    params = {"hidden_layer_sizes": (32,), "lr": 0.02, "batch_size": 64, "random_state": 0}
     X, counts = digits.X_anonymous, digits.counts
     whole = AnnotatorLDA(**params, max_epochs=15, n_anchor_epochs=8, n_consensus_epochs=10).fit(X, counts)
     stream = AnnotatorLDA(**params, n_consensus_epochs=18, n_anchor_epochs=18)
@@ -501,7 +501,7 @@ def test_minus_one_can_be_a_class(crowd):
 def test_a_convolutional_net_on_images(digits):
     images = digits.X_anonymous.reshape(-1, 1, 8, 8)
     lda = AnnotatorLDA(
-        module=TinyResNet, lr=0.02, n_consensus_epochs=5, n_anchor_epochs=3, max_epochs=4, random_state=0
+        module=TinyResNet, lr=0.02, batch_size=64, n_consensus_epochs=5, n_anchor_epochs=3, max_epochs=4, random_state=0
     )
     lda.fit(images, digits.counts)
     assert [type(member) for member in lda.net_.module_.members.members] == [TinyResNet, TinyResNet]
