@@ -39,6 +39,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Returns
         -------
         y : ndarray of shape (n_samples,)
+            Labels among those the classifier knows.
         """
         check_is_fitted(self)
         return self.classifier_.predict(self._classifier_input(X))
@@ -159,6 +160,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Returns
         -------
         y : ndarray of shape (n_samples,)
+            Labels by whoever decides each item.
         """
         if decision not in ("draw", "vote"):
             raise ValueError(f"decision={decision!r} is neither 'draw' nor 'vote'.")
@@ -196,6 +198,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Returns
         -------
         score : float
+            Expected share of the items, by weight, that are decided correctly.
 
         Raises
         ------

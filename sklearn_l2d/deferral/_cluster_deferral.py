@@ -269,6 +269,7 @@ class ClusterDeferral(GateTrainingMixin, RosterMixin, BaseDeferrer):
         Returns
         -------
         self : ClusterDeferral
+            The estimator itself.
         """
         for part in ("clusterer", "classifier"):
             nested = [name for name in params if name.startswith(part + "__")]
@@ -299,6 +300,7 @@ class ClusterDeferral(GateTrainingMixin, RosterMixin, BaseDeferrer):
         Returns
         -------
         self : ClusterDeferral
+            The fitted deferrer.
 
         Raises
         ------
@@ -328,6 +330,7 @@ class ClusterDeferral(GateTrainingMixin, RosterMixin, BaseDeferrer):
         Returns
         -------
         self : ClusterDeferral
+            The deferrer, one epoch further.
         """
         y, annotations = split_target(y, annotations)
         if not self.__sklearn_is_fitted__():
@@ -345,6 +348,7 @@ class ClusterDeferral(GateTrainingMixin, RosterMixin, BaseDeferrer):
         Returns
         -------
         self : ClusterDeferral
+            The deferrer with new offsets.
         """
         check_is_fitted(self)
         items = self._check_items(X_unlabeled)

@@ -33,6 +33,7 @@ class RosterMixin:
         Returns
         -------
         self : ClusterDeferral
+            The deferrer with a larger roster.
 
         Raises
         ------
