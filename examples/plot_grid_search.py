@@ -27,20 +27,26 @@ from sklearn_l2d.model_selection import make_team_scorer
 crowd = load_digits_crowd()
 answers = pd.DataFrame(crowd.annotations, columns=crowd.experts)
 team = ClusterDeferral(
-    AnnotatorLDA(2, max_epochs=30), classifier=LogisticRegression(C=0.01), coverage=0.5, max_epochs=60, random_state=0
+    AnnotatorLDA(2, max_epochs=20), classifier=LogisticRegression(C=0.01), coverage=0.5, max_epochs=40, random_state=0
 )
 pipeline = make_pipeline(StandardScaler(), team)
-grid = {"clusterdeferral__grouping": ["profile", "hard"], "clusterdeferral__classifier__C": [0.001, 0.01]}
+
+
+def show(search, *scores):
+    """Print what was tried and the mean scores."""
+    results = pd.DataFrame(search.cv_results_)
+    results["params"] = [", ".join(f"{k.split('__')[-1]}={v}" for k, v in row.items()) for row in results["params"]]
+    print(results[["params", *(f"mean_test_{score}" for score in scores)]].round(3).to_string(index=False))
+
 
 # %%
 # Without any setting: an annotated target
 # ----------------------------------------
 # `AnnotatedTarget` is an array of labels whose rows bring their annotations along.
 
-search = GridSearchCV(pipeline, grid, cv=2)
+search = GridSearchCV(pipeline, {"clusterdeferral__grouping": ["profile", "hard"]}, cv=2)
 search.fit(crowd.X_identified, AnnotatedTarget(crowd.y_identified, answers))
-results = pd.DataFrame(search.cv_results_)
-print(results[["param_clusterdeferral__grouping", "param_clusterdeferral__classifier__C", "mean_test_score"]])
+show(search, "score")
 
 # %%
 # With metadata routing: annotations by name
@@ -58,8 +64,7 @@ scoring = {
 with config_context(enable_metadata_routing=True):
     search = GridSearchCV(routed, {"clusterdeferral__coverage": [0.3, 0.7]}, scoring=scoring, refit="team", cv=2)
     search.fit(crowd.X_identified, crowd.y_identified, annotations=answers, X_unlabeled=crowd.X_anonymous)
-results = pd.DataFrame(search.cv_results_)
-print(results[["param_clusterdeferral__coverage", *(f"mean_test_{name}" for name in scoring)]].round(3))
+show(search, *scoring)
 
 # %%
 # The fitted team

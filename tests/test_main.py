@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn_l2d import __main__ as command
 from sklearn_l2d._cli._onboarding import Roster, agreement_with_others, group_agreement, rank_correlation
 from sklearn_l2d._cli._report import tell_roster, tell_verdicts
+from sklearn_l2d._cli._routing import Team, judge_team
 from sklearn_l2d.datasets import load_digits_crowd
 
 QUICK = ["--quiet", "--epochs", "3"]
@@ -41,6 +42,7 @@ def tables(tmp_path):
         "identified": pd.DataFrame(
             {"task": known[rows], "annotator": np.array(crowd.experts)[experts], "label": labels}
         ).set_index("task"),
+        "truth": pd.DataFrame({"label": [names[label] for label in crowd.y_identified]}, index=known)[3:],
     }
     for name, frame in frames.items():
         frame.to_csv(f"{name}.csv")
@@ -58,6 +60,15 @@ def test_digits_story(capsys, tmp_path):
         assert words in story
     assert (tmp_path / "membership.png").read_bytes().startswith(b"\x89PNG")
     assert len(pd.read_csv("out.csv")) == 6
+    for words in (
+        "Who should decide?",
+        "300 items kept for tests",
+        "least sure items",
+        "leaves",
+        "joins with 20 labels",
+    ):
+        assert words in story
+    assert (tmp_path / "team.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_same_seed_same_story(capsys):
@@ -73,6 +84,8 @@ def test_own_tables(tables, capsys, tmp_path):
     assert (tmp_path / "own.png").is_file()
     story = capsys.readouterr().out
     assert "accuracy" not in story  # no truth is known
+    assert "Who should decide cannot be learnt" in story
+    assert not (tmp_path / "team.png").exists()
     roster = pd.read_csv("roster.csv", index_col="expert")
     assert_array_equal(roster.index, ["20C", "20D", "35E", "35F", "5A", "5B"])
     assert (roster["labels"] == 12).all()
@@ -101,6 +114,20 @@ def test_identified_items_can_be_among_the_features(tables):
     assert command.main([*ROSTER, *QUICK, "--no-figure", "--output", "first.csv"]) == 0
     assert command.main([*ROSTER[:-2], *QUICK, "--no-figure", "--output", "second.csv"]) == 0
     pd.testing.assert_frame_equal(pd.read_csv("first.csv"), pd.read_csv("second.csv"))
+
+
+def test_own_tables_with_a_truth(tables, capsys, tmp_path):
+    arguments = [*ROSTER, "--truth", "truth.csv", *QUICK, "--coverage", "0.6", "--team-figure", "mine.png"]
+    assert command.main(arguments) == 0
+    story = capsys.readouterr().out
+    n_known = len(tables["known"]) - 3  # the truth of three is not given
+    assert f"Accuracy on {n_known // 3} items kept for tests" in story
+    assert "decides 60% of the archive" in story
+    assert (tmp_path / "mine.png").is_file()
+    roster = pd.read_csv("roster.csv")
+    kept = roster["labels"].sum()
+    assert kept < 6 * 12  # the labels of the items kept for tests are not used
+    assert roster["accuracy"].notna().all()
 
 
 def test_archive_without_a_roster(tables, capsys, tmp_path):
@@ -146,6 +173,9 @@ def edit(name, change):
         (edit("identified", lambda t: t.assign(label="cat")), ROSTER, "identified.csv: annotations of expert"),
         (edit("identified", lambda t: pd.concat([t, t[:1]])), ROSTER, "identified.csv: table repeats"),
         (edit("identified", lambda t: t.rename(columns={"label": "class"})), ROSTER, "lacks the columns ['label']"),
+        (None, ["--truth", "truth.csv"], "--truth needs --identified"),
+        (edit("truth", lambda t: t.assign(label="cat")), [*ROSTER, "--truth", "truth.csv"], "truth.csv: annotations"),
+        (edit("truth", lambda t: t[["id"]]), [*ROSTER, "--truth", "truth.csv"], "truth.csv: holds no labels"),
         (edit("known", lambda t: t[["id", "p1"]]), ROSTER, "known.csv: its columns must be those"),
     ],
 )
@@ -167,7 +197,9 @@ def test_damaged_files_cost_one_line(tables, capsys, tmp_path):
     assert capsys.readouterr().err.count("counts.csv: ") == 2
 
 
-@pytest.mark.parametrize("arguments", [["--alpha", "0"], ["--clusters", "two"], ["--epochs", "-1"], ["--colour"]])
+@pytest.mark.parametrize(
+    "arguments", [["--alpha", "0"], ["--clusters", "two"], ["--epochs", "-1"], ["--coverage", "1"], ["--colour"]]
+)
 def test_bad_options_are_refused_by_the_parser(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         command.main(arguments)
@@ -194,6 +226,7 @@ def test_real_sets(name, capsys):
     assert command.main([*QUICK, "--data", name, "--labels", "10"]) == 0
     story = capsys.readouterr().out
     assert "Rank correlation with the true accuracy" in story
+    assert "the team: the gate says who" in story
     assert ("shape or texture" in story) == (name == "cue_conflict")
 
 
@@ -213,6 +246,40 @@ def test_agreement_with_others_leaves_the_own_vote_out():
     # item 0: 0 and 0 each face a tie, 1 faces two votes for 0; item 1: they contradict; item 2: nobody else
     assert_allclose(agreement_with_others(codes, 3), [(0.5 + 0 + 1) / 3, (0.5 + 0 + 1) / 3, (0 + 1) / 2])
     assert np.isnan(agreement_with_others(np.array([[0, -1], [-1, 1]]), 2)).all()
+
+
+class TwoExperts:
+    """A gate that sends the first two of four items to a group of both, and whose classifier always says 0."""
+
+    experts_ = np.array([0, 1], dtype=object)
+    selection_ = np.array([[0.5, 0.5]])
+    workload_ = np.array([0.25, 0.25])
+
+    def predict(self, X):
+        return np.zeros(4, dtype=int)
+
+    def predict_proba(self, X):
+        return np.array([[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.8, 0.2]])
+
+    def predict_deferral(self, X):
+        return np.array([0, 0, -1, -1])
+
+    def score(self, X, y, annotations):
+        return 0.0
+
+
+def test_rules_of_the_thumb_are_judged_by_hand():
+    codes, y = np.array([[0, 1, 0], [1, 1, 1], [1, 0, 1], [0, 0, 1]]), np.array([0, 1, 1, 0])
+    gate, ability = TwoExperts(), np.array([0.9, 0.6, 0.8])
+    verdict = judge_team(Team(gate, ["ann", "bob", "eve"], ability, None, None, np.zeros((4, 1)), codes, y))
+    # classifier right on items 0 and 3, ann on all, bob on 1 and 3; items 1 and 2 are those it is least sure of
+    assert verdict.accuracy == {"classifier": 0.5, "random expert": 0.75, "best expert": 1.0, "team": 0.0}
+    assert verdict.rivals["random items to a random expert"] == pytest.approx((0.5 + 0.75) / 2)
+    assert verdict.rivals["least sure items to a random expert"] == pytest.approx((1 + 1 + 0.5 + 1) / 4)
+    assert verdict.rivals["least sure items to the best expert"] == 1
+    assert (verdict.best_expert, verdict.best_answered, verdict.coverage) == ("ann", 1.0, 0.5)
+    assert_allclose(verdict.workload, [0.25, 0.25])
+    assert_allclose(verdict.rival_curve["accuracy"][4], (1 + 1 + 0.5 + 1) / 4)
 
 
 def test_rank_correlation():

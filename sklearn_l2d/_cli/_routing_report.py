@@ -9,9 +9,9 @@ def tell_team(team):
     """Who learns to decide, and from what."""
     gate = team.gate
     yield (
-        f"Who should decide? A naive Bayes classifier, or one of {gate.n_experts_} experts, in groups of people who are "
-        "right in the same places.\nClassifier and gate learn from the identified items whose truth is known; "
-        f"then the gate is set so that the classifier\ndecides {gate.coverage:.0%} of the archive. "
+        f"Who should decide? A naive Bayes classifier, or one of {gate.n_experts_} experts, in groups of people who "
+        "are right in the same\nplaces. Classifier and gate learn from the identified items whose truth is known; "
+        f"then the gate is set so that\nthe classifier decides {gate.coverage:.0%} of the archive. "
         f"{team.experts[-1]} is not met yet, and joins later."
     )
     for name, share, members in zip(gate.targets_, gate.target_shares_, _members(team), strict=False):
@@ -37,8 +37,8 @@ def tell_verdict(team, verdict):
     alone = max(found["classifier"], found["random expert"])
     rule = max(verdict.rivals, key=verdict.rivals.get)
     yield (
-        f"The team does {_compare(found['team'] - alone)} than the better of classifier and random expert, and "
-        f"{_compare(found['team'] - verdict.rivals[rule])} than the best simple rule,\n{rule}. "
+        f"The team is {_compare(found['team'] - alone)} classifier or random expert alone, whichever is better, and\n"
+        f"{_compare(found['team'] - verdict.rivals[rule])} the best simple rule, {rule}.\n"
         f"Differences below {np.sqrt(1 / len(team.y)):.2f} may be chance."
     )
 
@@ -51,7 +51,7 @@ def tell_workload(team, verdict):
         for m in order
         if verdict.workload[m] >= 0.005
     )
-    yield f"Most of the work: {served or 'the classifier'}. ClusterDeferral(workload=...) bounds what each one serves."
+    yield f"Most of the work: {served or 'the classifier'}.\nClusterDeferral(workload=...) bounds what each one serves."
 
 
 def tell_change(change):
@@ -59,8 +59,8 @@ def tell_change(change):
     before, left, joined = change.accuracy
     yield (
         f"{change.leaver} leaves, who served {change.served:.0%}: the accuracy goes from {before:.3f} to {left:.3f}.\n"
-        f"{change.newcomer} joins with {change.n_labels} labels: {joined:.3f}. Nothing is trained again; the classifier "
-        f"decides {change.coverage[1]:.0%}, then {change.coverage[2]:.0%}."
+        f"{change.newcomer} joins with {change.n_labels} labels: {joined:.3f}. Nothing is trained again; the "
+        f"classifier decides {change.coverage[1]:.0%}, then {change.coverage[2]:.0%}."
     )
 
 
@@ -72,8 +72,8 @@ def _members(team):
 
 
 def _shorten(names):
-    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _compare(gap):
-    return "no better" if abs(gap) < 0.005 else f"better by {gap:.3f}" if gap > 0 else f"worse by {-gap:.3f}"
+    return "about as good as" if abs(gap) < 0.005 else f"{abs(gap):.3f} {'better' if gap > 0 else 'worse'} than"
