@@ -8,7 +8,6 @@ from .._numerics._label_likelihood import (
     expected_likelihood,
     log_likelihood_of_answers,
 )
-from ._behaviours import behaviour_proba
 
 
 def team_log_likelihood(codes, y_codes, classifier_proba, likelihood, absent):
@@ -17,20 +16,18 @@ def team_log_likelihood(codes, y_codes, classifier_proba, likelihood, absent):
     return np.column_stack([people, np.log(expected_likelihood(classifier_proba, y_codes, likelihood))])
 
 
-def absent_likelihood(X, codes, y_codes, classes, likelihood, clusterer, membership, correctness):
+def absent_likelihood(codes, y_codes, likelihood, correctness):
     """Likelihood (n, M) of the truth given what an expert would have answered; None where nobody is missing.
 
-    With a clusterer it is that of the behaviours, weighted by the expert's membership (PL2D Eq. 17, corrected: exact,
-    no mean field); else the expert's own correctness per class stands in.
+    It is integrated over the answer (PL2D Eq. 17, corrected: exact, no mean field), which is right with the expert's
+    own correctness on the true class; mistakes are spread evenly. The behaviours of a clusterer, which do not know
+    the truth, were measured to tell experts apart less well.
     """
     if (codes >= 0).all():
         return None
-    if clusterer is not None:
-        behaviours = expected_likelihood(behaviour_proba(clusterer, X, classes), y_codes, likelihood)
-        return behaviours @ membership.T
     right = correctness.T[y_codes]
     when_right = np.diagonal(likelihood)[y_codes, None]
-    when_wrong = (likelihood[y_codes].sum(1, keepdims=True) - when_right) / (len(classes) - 1)
+    when_wrong = (likelihood[y_codes].sum(1, keepdims=True) - when_right) / (len(likelihood) - 1)
     return right * when_right + (1 - right) * when_wrong
 
 

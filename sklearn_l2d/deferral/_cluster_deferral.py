@@ -77,7 +77,7 @@ class ClusterDeferral(GateTrainingMixin, RosterMixin, BaseDeferrer):
         Marker of a missing annotation; None takes NaN, None, pandas.NA, masked entries and -1 unless it is a class.
 
     module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
-        Of the gate, as in `AnnotatorLDA`; defaults None, (32,), "sgd", 0.05, 0.9, 0.001, 128 and 150.
+        Of the gate, as in `AnnotatorLDA`; defaults None, (32,), "sgd", 0.05, 0.9, 0.01, 128 and 60.
 
     warm_start : bool, default=False
         Continue with the previous gate where the number of targets is the same.
@@ -144,8 +144,8 @@ class ClusterDeferral(GateTrainingMixin, RosterMixin, BaseDeferrer):
     -----
     The E-step is exact: ``q(v=k, w=m)`` is proportional to ``g_k(x) S_km p(y | answer of m)`` (appendix G), tilted
     onto the bounds on all rows at once (Eq. 36 to 44, corrected). A missing annotation is integrated out over what
-    the behaviours would have answered. Within a group, members are drawn by weights that are themselves tilted onto
-    the experts' bounds, since the paper's draw meets them in training only.
+    the expert would have answered, by the expert's own correctness. Within a group, members are drawn by weights
+    that are themselves tilted onto the experts' bounds, since the paper's draw meets them in training only.
 
     References
     ----------
@@ -221,9 +221,9 @@ class ClusterDeferral(GateTrainingMixin, RosterMixin, BaseDeferrer):
         optimizer="sgd",
         lr=0.05,
         momentum=0.9,
-        weight_decay=0.001,
+        weight_decay=0.01,
         batch_size=128,
-        max_epochs=150,
+        max_epochs=60,
         warm_start=False,
         device="auto",
         dtype="float32",

@@ -74,7 +74,7 @@ class GateTrainingMixin:
         )
         problem = GateProblem(
             items,
-            self._log_likelihood(X, codes, y_codes, proba, price),
+            self._log_likelihood(codes, y_codes, proba, price),
             self._plain_selection(self.omega_),
             bounds,
             compute_sample_weight(self.class_weight, y),
@@ -108,7 +108,7 @@ class GateTrainingMixin:
             return self
         codes, truth = self._check_answers(annotations, len(items), "partial_fit"), self._truth(X, y)
         draft = self._copy_with(gate_=copy.deepcopy(self.gate_))
-        log_likelihood = self._log_likelihood(X, codes, truth.argmax(1), self._classifier_proba(X), self._price())
+        log_likelihood = self._log_likelihood(codes, truth.argmax(1), self._classifier_proba(X), self._price())
         weight = compute_sample_weight(self.class_weight, y)
         draft._train(GateProblem(items, log_likelihood, self.selection_, self._bounds(), weight), 1, cosine=False)
         right, seen = tally_answers(codes, truth)
@@ -146,7 +146,7 @@ class GateTrainingMixin:
             counts = count_votes(codes, len(self.classes_))
             self.clusterer_ = fit_clusterer(self.clusterer, X, counts, self.classes_, self._seed)
             membership = expert_membership(self.clusterer_, X, codes, self.classes_)
-        # a clusterer that was not asked for serves missing annotations and newcomers only
+        # a clusterer that was not asked for serves newcomers only
         joins = self.omega is not None or self.clusterer is not None
         self.grouping_ = make_grouping(
             self.grouping, self.n_groups, self._right, self._seen, membership, joins, self._seed
@@ -166,12 +166,10 @@ class GateTrainingMixin:
             self.annotation_smoothing,
         )
 
-    def _log_likelihood(self, X, codes, y_codes, proba, price):
+    def _log_likelihood(self, codes, y_codes, proba, price):
         """Evidence (n, n_experts + 1) of the E-step, less the price of asking."""
         likelihood = check_error_cost(self.error_cost, len(self.classes_), self.annotation_smoothing)
-        absent = absent_likelihood(
-            X, codes, y_codes, self.classes_, likelihood, self.clusterer_, self._membership, self._correctness()
-        )
+        absent = absent_likelihood(codes, y_codes, likelihood, self._correctness())
         log_likelihood = team_log_likelihood(codes, y_codes, proba, likelihood, absent)
         log_likelihood[:, :-1] -= price
         return log_likelihood
