@@ -69,7 +69,7 @@ class CoverageAccuracyDisplay:
     ...     [0.4], [0.8], human_accuracy=0.8, classifier_accuracy=0.7, name="one point", ax=first.ax_
     ... )
     >>> second.line_.get_label()
-    'one point (area = 0.780)'
+    'one point (area = 0.770)'
     >>> plt.close(first.figure_)
     """
 
