@@ -67,8 +67,8 @@ API_REFERENCE = [
     {
         "module": "sklearn_l2d.model_selection",
         "title": "Model selection",
-        "summary": "Judge teams in searches and cross-validation.",
-        "names": ["make_team_scorer"],
+        "summary": "Choose the number of behaviours, and judge teams in searches and cross-validation.",
+        "names": ["lowest_perplexity", "make_team_scorer", "rate_of_perplexity_change"],
     },
     {
         "module": "sklearn_l2d.inspection",
