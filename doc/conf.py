@@ -44,6 +44,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "remove_config_comments": True,
     "show_memory": False,
+    "capture_repr": (),  # what is worth showing is printed
     "reference_url": {"sklearn_l2d": None},
 }
 

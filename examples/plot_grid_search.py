@@ -27,7 +27,7 @@ from sklearn_l2d.model_selection import make_team_scorer
 crowd = load_digits_crowd()
 answers = pd.DataFrame(crowd.annotations, columns=crowd.experts)
 team = ClusterDeferral(
-    AnnotatorLDA(2, max_epochs=20), classifier=LogisticRegression(C=0.01), coverage=0.5, max_epochs=40, random_state=0
+    AnnotatorLDA(2, max_epochs=20), classifier=LogisticRegression(C=0.003), coverage=0.5, max_epochs=40, random_state=0
 )
 pipeline = make_pipeline(StandardScaler(), team)
 

@@ -45,7 +45,7 @@ teams = {
     "one group of all": {"omega": np.ones((12, 1)), "grouping": "hard"},
 }
 for name, how in teams.items():
-    team = ClusterDeferral(classifier=LogisticRegression(C=1e-4), coverage=0.3, max_epochs=100, random_state=0, **how)
+    team = ClusterDeferral(classifier=LogisticRegression(C=1e-3), coverage=0.5, max_epochs=100, random_state=0, **how)
     teams[name] = team.fit(X, y, annotations=answers)
 
 # %%

@@ -56,12 +56,13 @@ WorkloadDisplay.from_estimator(free, X_test)
 limits = dict.fromkeys(crowd.experts, (0, 0.2)) | {"5A": (0, 0.15), "5B": (0, 0.15)}
 limited = fit_team(workload=limits)
 display = WorkloadDisplay.from_estimator(limited, X_test)
-print("largest excess on the test items:", np.max(display.workload - display.bounds[:, 1]).round(3))
+excess = display.workload[:-1] - display.bounds[:-1, 1]
+print(f"largest share above its limit: {max(excess.max(), 0):.3f}")
 
 # %%
 # What the limit costs
 # --------------------
-# Work that moves to less able people costs accuracy, the more the less the classifier decides.
+# Work that moves to less able people costs accuracy, most where people decide much.
 
 _, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
 for name, team in {"no limit": free, "limits": limited}.items():
