@@ -83,14 +83,14 @@ def digits(make, seed, *, n_archive, C, **options):
 
 
 def cifar10(make, seed):
-    """Simulated experts on features of images: 10,000 items in the archive, 1,000 to label, 10,000 for the test."""
+    """Simulated experts on features of images: 30,000 items in the archive, 1,000 to label, 10,000 for the test."""
     crowd = load_crowd("cifar10")
     rng = np.random.default_rng(seed)
-    seen = rng.permutation(np.flatnonzero(crowd.split == 0))[:11_000]
+    seen = rng.permutation(np.flatnonzero(crowd.split == 0))[:31_000]
     rows = np.concatenate([seen, np.flatnonzero(crowd.split == 1)])
     X, y = StandardScaler().fit_transform(crowd.X[rows]), crowd.y[rows]
     roster = make(X, y, random_state=seed)
-    archive, pool, test = np.split(np.arange(len(y)), [10_000, 11_000])
+    archive, pool, test = np.split(np.arange(len(y)), [30_000, 31_000])
     weak = LogisticRegression(C=0.01, max_iter=200).fit(X[archive[:300]], y[archive[:300]])
     return World(seed, X, y, roster.annotations, roster.groups, archive, pool, test, FrozenEstimator(weak))
 

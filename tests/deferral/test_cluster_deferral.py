@@ -438,35 +438,24 @@ def smoothed(answer_proba, codes, s):
     return likelihood
 
 
-def test_missing_annotations_are_integrated_out(make, crowd):
-    counts = (crowd.answer_codes[:, :, None] == np.arange(3)).sum(1)
-    lda = AnnotatorLDA(2, **LDA).fit(crowd.X, counts)
+@pytest.mark.parametrize("clustered", [False, True])
+def test_missing_annotations_are_integrated_out_by_own_correctness(make, crowd, clustered):
     annotations = crowd.annotations.astype(float)
     absent = np.random.default_rng(0).random(annotations.shape) < 0.5
     annotations[absent] = np.nan
-    model = make(omega=None, clusterer=FrozenEstimator(lda), annotation_smoothing=0.02, max_epochs=10)
-    model.fit(crowd.X, crowd.y, annotations)
+    groups = {"omega": None, "clusterer": AnnotatorLDA(2, **LDA)} if clustered else {}
+    model = make(annotation_smoothing=0.02, max_epochs=10, **groups).fit(crowd.X, crowd.y, annotations)
     codes = np.where(absent, -1, crowd.answer_codes)
     proba = model._classifier_proba(crowd.X)
-    got = np.exp(model._log_likelihood(crowd.X, codes, crowd.codes, proba, 0.0))
-    behaviours, membership = lda.predict_annotation_proba(crowd.X), lda.transform(crowd.X, annotations)
-    for expert in range(4):
-        mixture = np.tensordot(behaviours, membership[expert], axes=(1, 0))
+    got = np.exp(model._log_likelihood(codes, crowd.codes, proba, 0.0))
+    truth = np.eye(3)[crowd.codes]
+    for expert, correctness in enumerate(model._correctness()):  # its shrinkage has tests of its own
+        right = correctness[crowd.codes][:, None]
         answered = smoothed(np.eye(3)[crowd.answer_codes[:, expert]], crowd.codes, 0.02)
-        expected = np.where(absent[:, expert], smoothed(mixture, crowd.codes, 0.02), answered)
-        assert_allclose(got[:, expert], expected)
+        would_answer = smoothed(np.where(truth, right, (1 - right) / 2), crowd.codes, 0.02)
+        assert_allclose(got[:, expert], np.where(absent[:, expert], would_answer, answered))
     assert_allclose(got[:, 4], smoothed(proba, crowd.codes, 0.02))
     assert model.score(crowd.X, crowd.y, annotations) > 0.6
-
-
-def test_without_a_clusterer_an_absent_expert_is_as_good_as_in_that_class(make, crowd):
-    absent = np.random.default_rng(0).random((240, 4)) < 0.5
-    codes = np.where(absent, -1, crowd.answer_codes)
-    model = make(annotation_smoothing=0.02, max_epochs=1).fit(crowd.X, crowd.y, codes)
-    got = np.exp(model._log_likelihood(crowd.X, codes, crowd.codes, model._classifier_proba(crowd.X), 0.0))
-    right = model._correctness()[:, crowd.codes].T  # its shrinkage has tests of its own
-    expected = np.where(absent, right * 0.98 + (1 - right) * 0.01, np.where(codes == crowd.codes[:, None], 0.98, 0.01))
-    assert_allclose(got[:, :4], expected)
 
 
 def test_an_expert_without_annotations_is_taken_in_with_a_warning(make, crowd):
