@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 
-def run(tables, description):
+def run(tables, description, note=""):
     """Parse the command line and print the chosen tables; `tables` maps names to functions of a range of seeds."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"any of {', '.join(tables)}; default: all")
@@ -27,7 +27,7 @@ def run(tables, description):
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     seeds = range(args.first_seed, args.first_seed + args.seeds)
-    print(f"# {description}\n\n{machine()} Seeds {seeds[0]} to {seeds[-1]} unless said otherwise.")
+    print(f"# {description}\n\n{machine()} Seeds {seeds[0]} to {seeds[-1]} unless said otherwise. {note}")
     for name in args.tables or tables:
         tables[name](seeds)
 

@@ -105,13 +105,13 @@ def padded_blocks(log_f, expert, n_experts):
         by_size = by_size[: -len(members)]
         rows = starts[members, None] + np.arange(width)
         present = np.arange(width) < sizes[members, None]
-        yield members, np.ascontiguousarray(f[:, np.where(present, rows, 0)].transpose(1, 0, 2)), present
+        yield members, np.stack([row[np.where(present, rows, 0)] for row in f], axis=1), present
 
 
 def _solve(f, present, prior, tol, max_iter):
     """Weights and certified gaps of one padded block."""
     n, n_components, _ = f.shape
-    share = present / present.sum(1, keepdims=True)
+    root = np.sqrt(present / present.sum(1, keepdims=True))
     b = prior / present.sum(1)[:, None]
     a = np.full((n, n_components), 1 / n_components)
     barrier = np.full((n, 1), 0.1)
@@ -120,8 +120,8 @@ def _solve(f, present, prior, tol, max_iter):
     floor = tol / (5 * n_components)
     weights, gap, left = a.copy(), np.full(n, np.inf), np.arange(n)
     for _ in range(max_iter):
-        scaled = f * (np.sqrt(share) / mix)[:, None]
-        slope = (scaled @ np.sqrt(share)[:, :, None])[:, :, 0]
+        scaled = f * (root / mix)[:, None]
+        slope = (scaled @ root[:, :, None])[:, :, 0]
         certified = (slope + b / a).max(1) * a.sum(1) - 1 - b.sum(1)  # of a / sum(a)
         better = certified < gap[left]
         weights[left[better]], gap[left[better]] = a[better], certified[better]
@@ -129,14 +129,14 @@ def _solve(f, present, prior, tol, max_iter):
         if not open_.any():
             break
         if open_.mean() < 0.7:  # dropping costs a copy, so it waits until it pays
-            f, share, b, a, barrier, slack, mix, scaled, slope, left = (
-                v[open_] for v in (f, share, b, a, barrier, slack, mix, scaled, slope, left)
+            f, root, b, a, barrier, slack, mix, scaled, slope, left = (
+                v[open_] for v in (f, root, b, a, barrier, slack, mix, scaled, slope, left)
             )
-        a, slack, barrier, mix = _newton_step(f, share, b, a, slack, barrier, mix, scaled, slope, floor)
+        a, slack, barrier, mix = _newton_step(f, b, a, slack, barrier, mix, scaled, slope, floor)
     return weights / weights.sum(1, keepdims=True), gap
 
 
-def _newton_step(f, share, b, a, slack, barrier, mix, scaled, slope, floor):
+def _newton_step(f, b, a, slack, barrier, mix, scaled, slope, floor):
     """One damped primal-dual Newton step on the barrier objective, and the next barrier.
 
     The objective is taken on the positive orthant with the multiplier ``1 + sum(c)`` of ``sum(a) = 1``: it is
@@ -157,7 +157,7 @@ def _newton_step(f, share, b, a, slack, barrier, mix, scaled, slope, floor):
     slack = slack + _to_boundary(slack_step / slack) * slack_step
     central = barrier / a
     slack = np.clip(slack, 1e-3 * central, 1e3 * central)  # else some variables jam at the boundary
-    barrier = np.minimum(barrier, np.maximum(0.1 * (a * slack).mean(1, keepdims=True), floor))
+    barrier = np.minimum(barrier, np.maximum(0.03 * (a * slack).mean(1, keepdims=True), floor))
     return a, slack, barrier, mix
 
 
