@@ -93,7 +93,8 @@ def padded_blocks(log_f, expert, n_experts):
     weights as they are; `present` of shape (m, J) marks the columns that are not padding.
     """
     order = np.argsort(expert, kind="stable")
-    f = np.exp(log_f - log_f.max(axis=1, keepdims=True)).T[:, order]
+    f = log_f[order].T.copy()  # behaviours lead: numpy is slow along a short last axis
+    f = np.exp(f - f.max(axis=0))
     sizes = np.bincount(expert, minlength=n_experts)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     by_size = np.argsort(sizes, kind="stable")
