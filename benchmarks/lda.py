@@ -52,15 +52,17 @@ def pairs(seeds):
     for seed in seeds:
         X, y, roster, anonymous, pool = digits_roster(make_expert_pairs, seed, n_anonymous=1197)
         counts = to_counts(roster.annotations[anonymous], classes=roster.classes)
-        settings = ((2, {}), (3, {"init": "random"}), (1, {}))
-        consensus, random, one = (fit(K, seed, X[anonymous], counts, **kw) for K, kw in settings)
+        # the penalty of the digits' prototype beside the default, which suits all sets together
+        settings = ((2, {"weight_decay": 0.005}), (2, {}), (3, {"init": "random"}), (1, {}))
+        consensus, default, random, one = (fit(K, seed, X[anonymous], counts, **kw) for K, kw in settings)
         row = []
-        for same_items in (True, False):
+        for same_items in (False, True):
             kept = sample_identified(roster.annotations[pool], 100, same_items=same_items, random_state=seed)
             weights = consensus.transform(X[pool], kept)
             groupings = {
-                "consensus start, K=2": weights.argmax(1),
+                "consensus start, K=2, weight decay .005": weights.argmax(1),
                 "the same, maximum likelihood": likeliest(consensus, X[pool], kept).argmax(1),
+                "consensus start, K=2, all defaults": default.predict(X[pool], kept),
                 "random start, K=3": random.predict(X[pool], kept),
                 "one-net agreement": halves(net_agreement(one, X[pool], kept)),
                 "majority agreement": halves(majority_agreement(kept, len(roster.classes))),
@@ -72,10 +74,18 @@ def pairs(seeds):
         figures.append(row)
     means = np.mean(figures, axis=0)
     rows = [[name, *values, ""] for name, values in zip(groupings, means.T, strict=True)]
-    rows[0][-1] = f"{verdict(means[0, 0], 0.38)} / {verdict(means[1, 0], 0.52)}"
+    for row in (0, 2):
+        rows[row][-1] = " / ".join(map(verdict, means[:, row], [0.38, 0.52] * 2))
     table(
         "Digits, three pairs, N'=100: two labels allow at most .444 / .615. Must reach .38 / .52",
-        ["hard clusters by", "ARI", "AMI", "ARI, different items", "AMI, different items", "reached"],
+        [
+            "hard clusters by",
+            "ARI, different items",
+            "AMI, different items",
+            "ARI, same items",
+            "AMI, same items",
+            "reached",
+        ],
         rows,
     )
 
