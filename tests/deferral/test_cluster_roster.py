@@ -198,6 +198,7 @@ def test_bounds_on_workload_survive_the_roster(bounded, make):
 def test_costs_by_name_outlive_who_leaves(make):
     model = make(consultation_cost={"low a": 0.1, "group0": 0.1}, max_epochs=2).fit(X, Y, ANSWERS)
     model.offboard("low a").partial_fit(NEW_X, NEW_Y, NEW_ANSWERS[NAMES[1:]])
+    assert model.n_iter_ == 3  # two epochs of fit, one of feedback
 
 
 # ------------------------------------------------------------------------------------------ who is asked
