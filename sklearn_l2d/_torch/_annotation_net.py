@@ -45,6 +45,11 @@ class AnnotationNet(Net):
         Of the E-step.
     """
 
+    def e_step(self, log_f, votes):
+        """Responsibilities (B, D, K) of the behaviours for votes (B, D), float64."""
+        alpha = self.alpha.to(votes.device)
+        return responsibilities(log_f.double(), votes, alpha, max_sweeps=self.max_e_steps, tol=self.e_tol)[0]
+
     def batch_loss(self, logits, targets, X):
         labels, votes = targets
         members, consensus = logits
@@ -57,14 +62,7 @@ class AnnotationNet(Net):
         log_f = pick(members, labels)
         with torch.no_grad():
             source = log_f if phase == "em" else pick(temper(consensus, len(self.alpha)), labels)
-            zeta, _ = responsibilities(
-                source.double(),
-                votes,
-                self.alpha.to(votes.device),
-                max_sweeps=self.max_e_steps,
-                tol=self.e_tol,
-            )
-            weights = (votes.unsqueeze(-1) * zeta).to(log_f.dtype)
+            weights = (votes.unsqueeze(-1) * self.e_step(source, votes)).to(log_f.dtype)
         return loss - (weights * log_f).sum() / total
 
 
@@ -116,10 +114,7 @@ def survey(net, X, labels, votes):
             distance[k] = np.maximum(distance[k], apart.cpu().numpy())
         log_f = gather(log_proba, labels[rows])
         batch_votes = torch.as_tensor(votes[rows], device=log_f.device)
-        zeta, _ = responsibilities(
-            log_f, batch_votes, net.alpha.to(log_f.device), max_sweeps=net.max_e_steps, tol=net.e_tol
-        )
-        weights += (batch_votes.unsqueeze(-1) * zeta).sum((0, 1)).cpu().numpy()
+        weights += (batch_votes.unsqueeze(-1) * net.e_step(log_f, batch_votes)).sum((0, 1)).cpu().numpy()
         agreement += (batch_votes.unsqueeze(-1) * log_f.exp()).sum((0, 1)).cpu().numpy()
     total = votes.sum(dtype=float)
     return {"weights": weights / total, "agreement": agreement / total, "distance": distance}

@@ -77,8 +77,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             -1 where the classifier decides, k where the item is deferred to target k.
         """
         check_is_fitted(self)
-        chosen = self._target_scores(self._check_items(X)).argmax(1)
-        return np.where(chosen == len(self.targets_), -1, chosen)
+        return self._chosen(self._target_scores(self._check_items(X)))
 
     def predict_deferral_proba(self, X):
         """How strongly each decision maker is preferred; the largest entry is the one that is chosen.
@@ -94,9 +93,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             Rows sum to 1; the last column is the classifier.
         """
         check_is_fitted(self)
-        scores = self._target_scores(self._check_items(X))
-        certain = np.isposinf(scores)
-        return softmax(np.where(certain.any(1, keepdims=True), np.where(certain, 0.0, -np.inf), scores), axis=1)
+        return preferences(self._target_scores(self._check_items(X)))
 
     def assign_experts(self, X, available=None, capacity=None, on_overflow="classifier"):
         """Whom to ask: one expert of the chosen target per item.
@@ -125,6 +122,10 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         ValueError
             If `available` or `capacity` does not fit the experts, or on overflow if so requested.
         """
+        return self._assign(X, available, capacity, on_overflow)[1]
+
+    def _assign(self, X, available, capacity, on_overflow):
+        """Target codes and experts of items; arguments as in `assign_experts`."""
         if on_overflow not in ("classifier", "raise"):
             raise ValueError(f"on_overflow={on_overflow!r} is neither 'classifier' nor 'raise'.")
         deferral = self.predict_deferral(X)
@@ -139,8 +140,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             )
             if on_overflow == "raise":
                 raise ValueError(message + "; raise `capacity` or make more experts `available`.")
-            warnings.warn(message + "; the classifier decides them.", stacklevel=2)
-        return assignment
+            warnings.warn(message + "; the classifier decides them.", stacklevel=3)
+        return deferral, assignment
 
     def predict_team(self, X, annotations=None, decision="draw"):
         """Final labels of the team.
@@ -235,6 +236,11 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """Scores (n, n_targets + 1) of checked items, the classifier last; the largest one decides."""
         raise NotImplementedError
 
+    def _chosen(self, scores):
+        """Target codes of the largest scores, -1 for the classifier."""
+        chosen = scores.argmax(1)
+        return np.where(chosen == len(self.targets_), -1, chosen)
+
     def _check_items(self, X):
         nd = getattr(self, "module", None) is not None
         return validate_data(self, X, reset=False, dtype=getattr(self, "dtype", "float64"), allow_nd=nd)
@@ -324,3 +330,9 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         other = copy.copy(self)
         vars(other).update(fitted)
         return other
+
+
+def preferences(scores):
+    """Scores as probabilities; an infinite one is certain."""
+    certain = np.isposinf(scores)
+    return softmax(np.where(certain.any(1, keepdims=True), np.where(certain, 0.0, -np.inf), scores), axis=1)

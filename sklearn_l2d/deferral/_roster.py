@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from .._encoding import is_frame
 from .._numerics._profiles import shrunken_correctness, tally_answers
 from ..annotations import encode_annotations, from_long
+from ._base import preferences
 from ._behaviours import behaviour_proba, expert_membership
 from ._bounds import live_shares, select_members, share_bounds
 
@@ -61,10 +62,8 @@ class RosterMixin:
         right, seen = tally_answers(codes, self._truth(X, y))
         membership = expert_membership(self.clusterer_, X, codes, self.classes_)
         newcomers = names, self.grouping_.assign(right, seen, membership), membership, right, seen
-        stay = np.array([name not in set(names) for name in self.experts_], dtype=bool)
-        self._set_roster(
-            *(np.concatenate([old[stay], new]) for old, new in zip(self._roster(), newcomers, strict=True))
-        )
+        kept = self._roster_without(names)
+        self._set_roster(*(np.concatenate(parts) for parts in zip(kept, newcomers, strict=True)))
         return self
 
     def offboard(self, experts):
@@ -90,8 +89,7 @@ class RosterMixin:
         unknown = [name for name in names if name not in set(self.experts_)]
         if unknown:
             raise ValueError(f"experts {unknown} are not on the roster; it holds {list(self.experts_)}.")
-        stay = np.array([name not in set(names) for name in self.experts_], dtype=bool)
-        self._set_roster(*(part[stay] for part in self._roster()))
+        self._set_roster(*self._roster_without(names))
         return self
 
     def route(self, X, available=None, capacity=None, on_overflow="classifier"):
@@ -112,8 +110,7 @@ class RosterMixin:
         """
         import pandas as pd
 
-        deferral = self.predict_deferral(X)
-        assignment = self.assign_experts(X, available, capacity, on_overflow)
+        deferral, assignment = self._assign(X, available, capacity, on_overflow)
         return pd.DataFrame(
             {
                 "target": np.append(self.targets_, "classifier")[deferral],
@@ -167,13 +164,12 @@ class RosterMixin:
         import pandas as pd
 
         check_is_fitted(self)
-        deferral = self.predict_deferral(X)
-        proba = self._classifier_proba(X)
+        scores, proba = self._target_scores(self._check_items(X)), self._classifier_proba(X)
         names = [*self.targets_, "classifier"]
         correctness = np.column_stack([proba @ (self.selection_ @ self._correctness()).T, proba.max(1)])
         return pd.DataFrame(
-            {"chosen": np.array(names, dtype=object)[deferral], "prediction": self.predict(X)}
-            | {f"preference of {n}": p for n, p in zip(names, self.predict_deferral_proba(X).T, strict=True)}
+            {"chosen": np.array(names, dtype=object)[self._chosen(scores)], "prediction": self.predict(X)}
+            | {f"preference of {n}": p for n, p in zip(names, preferences(scores).T, strict=True)}
             | {f"expected correctness of {n}": c for n, c in zip(names, correctness.T, strict=True)},
             index=getattr(X, "index", None),
         )
@@ -197,9 +193,10 @@ class RosterMixin:
         )
         return np.eye(len(self.classes_))[consensus.argmax(1)]
 
-    def _roster(self):
-        """Everything that has one row per expert."""
-        return self.experts_, self.omega_, self._membership, self._right, self._seen
+    def _roster_without(self, names):
+        """Everything that has one row per expert, without the rows of some."""
+        stay = np.array([name not in set(names) for name in self.experts_], dtype=bool)
+        return [part[stay] for part in (self.experts_, self.omega_, self._membership, self._right, self._seen)]
 
     def _set_roster(self, experts, omega, membership, right, seen):
         """Change the roster at once, with the selection weights that keep the experts' bounds."""
