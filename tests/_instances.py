@@ -63,6 +63,11 @@ def of_kind(kind):
     return [instance for instance in INSTANCES if instance.kind == kind]
 
 
+def with_parameter(instances, name):
+    """Those whose estimator has a parameter: "hidden_layer_sizes" for what trains a net of its own."""
+    return [instance for instance in instances if name in instance.estimator.get_params(deep=False)]
+
+
 def expected_failed_checks(estimator):
     """Reasons of the known failures of an estimator of the registry, as scikit-learn asks for them."""
     return next(i.expected_failed_checks for i in INSTANCES if i.estimator is estimator)

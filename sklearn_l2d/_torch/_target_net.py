@@ -15,7 +15,7 @@ class Single(nn.Module):
 
     def __init__(self, build):
         super().__init__()
-        self.n_outputs = build.keywords["n_outputs"]
+        self.n_features, self.n_outputs = build.keywords["n_features"], build.keywords["n_outputs"]
         self.members = build(n_members=1)
 
     def forward(self, X):

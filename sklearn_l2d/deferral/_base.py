@@ -18,10 +18,10 @@ from ._classifier import expand
 
 
 class BaseDeferrer(ClassifierMixin, BaseEstimator):
-    """Base of the deferrers; a subclass fits and gives `_target_scores`.
+    """Base of the deferrers; a subclass fits and gives `_scores`.
 
-    A fitted deferrer has `classes_`, `classifier_`, `experts_`, `targets_` and `selection_`, the weights
-    (n_targets, n_experts) with which a target picks its members.
+    A fitted deferrer has `classes_`, `classifier_`, `temperature_`, `experts_`, `targets_`, `omega_`, the memberships
+    (n_experts, n_targets), and `selection_`, the weights (n_targets, n_experts) with which a target picks its members.
     """
 
     __metadata_request__fit: ClassVar = {"annotations": True, "X_unlabeled": True}
@@ -232,9 +232,18 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """Number of experts."""
         return len(self.experts_)
 
+    def _scores(self, X):
+        """Scores (n, n_targets + 1) of checked items, the classifier last, for at least one target."""
+        raise NotImplementedError
+
     def _target_scores(self, X):
         """Scores (n, n_targets + 1) of checked items, the classifier last; the largest one decides."""
-        raise NotImplementedError
+        if len(self.targets_) == 0:
+            return np.zeros((len(X), 1))
+        scores = self._scores(X)
+        scores[:, :-1][:, self.selection_.sum(1) <= 0] = -np.inf  # a target that has lost everybody
+        scores[np.isneginf(scores).all(1), -1] = 0.0  # whoever was to decide has left
+        return scores
 
     def _chosen(self, scores):
         """Target codes of the largest scores, -1 for the classifier."""

@@ -138,6 +138,15 @@ def select_members(omega, shares, bounds, names=None):
     return selection
 
 
+def plain_selection(omega):
+    """Members of targets (n_targets, n_experts) by membership (n_experts, n_targets) alone, rows sum to 1.
+
+    A target without members has a zero row.
+    """
+    totals = omega.sum(0)[:, None]
+    return np.divide(omega.T, totals, out=np.zeros(omega.T.shape), where=totals > 0)
+
+
 def live_shares(shares, selection):
     """Shares with nothing for targets without members, scaled to a sum of 1; the classifier's is the last."""
     shares = shares * np.append(selection.sum(1) > 0, True)

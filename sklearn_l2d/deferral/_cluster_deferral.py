@@ -3,18 +3,18 @@
 import numbers
 from typing import ClassVar
 
-from sklearn.utils.validation import check_is_fitted
+import numpy as np
 
-from .._sklearn import HasMethods, Interval, StrOptions, fit_context
-from .._torch._net import OPTIMIZER_NAMES
-from .._torch._target_net import predict_log_proba
-from ..annotations import split_target
-from ._base import BaseDeferrer
-from ._roster import RosterMixin
-from ._training import GateTrainingMixin
+from .._encoding import count_votes
+from .._sklearn import HasMethods, Interval, StrOptions
+from ._answers import check_omega
+from ._behaviours import expert_membership, fit_clusterer
+from ._gated import GatedDeferrer
+from ._grouping import make_grouping
+from ._onboarding import OnboardingMixin
 
 
-class ClusterDeferral(GateTrainingMixin, RosterMixin, BaseDeferrer):
+class ClusterDeferral(OnboardingMixin, GatedDeferrer):
     """Let a gate decide per item: the classifier, or a group of experts who are right in the same places.
 
     The gate is the upper level of a mixture of experts whose lower level draws a member of the group
@@ -170,33 +170,12 @@ class ClusterDeferral(GateTrainingMixin, RosterMixin, BaseDeferrer):
     """
 
     _parameter_constraints: ClassVar = {
+        **GatedDeferrer._parameter_constraints,
         "clusterer": [HasMethods(["fit", "transform"]), None],
         "omega": ["array-like", None],
         "grouping": [StrOptions({"profile", "soft", "hard"})],
         "n_groups": [Interval(numbers.Integral, 1, None, closed="left")],
-        "classifier": [HasMethods(["fit", "predict", "predict_proba"]), None],
-        "cv": [Interval(numbers.Integral, 2, None, closed="left")],
-        "coverage": [Interval(numbers.Real, 0, 1, closed="both"), "array-like", None],
-        "workload": ["array-like", dict, None],
         "cluster_workload": ["array-like", dict, None],
-        "annotation_smoothing": [Interval(numbers.Real, 0, 0.5, closed="neither")],
-        "consultation_cost": [numbers.Real, "array-like", dict, None],
-        "error_cost": ["array-like", None],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "missing_label": "no_validation",
-        "module": [callable, None],
-        "hidden_layer_sizes": ["array-like"],
-        "optimizer": [StrOptions(set(OPTIMIZER_NAMES)), callable],
-        "lr": [Interval(numbers.Real, 0, None, closed="neither")],
-        "momentum": [Interval(numbers.Real, 0, 1, closed="left")],
-        "weight_decay": [Interval(numbers.Real, 0, None, closed="left")],
-        "batch_size": [Interval(numbers.Integral, 1, None, closed="left")],
-        "max_epochs": [Interval(numbers.Integral, 1, None, closed="left")],
-        "warm_start": ["boolean"],
-        "device": [str],
-        "dtype": [StrOptions({"float32", "float64"})],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -230,160 +209,58 @@ class ClusterDeferral(GateTrainingMixin, RosterMixin, BaseDeferrer):
         verbose=0,
         random_state=None,
     ):
+        super().__init__(
+            classifier=classifier,
+            cv=cv,
+            coverage=coverage,
+            workload=workload,
+            annotation_smoothing=annotation_smoothing,
+            consultation_cost=consultation_cost,
+            error_cost=error_cost,
+            class_weight=class_weight,
+            missing_label=missing_label,
+            module=module,
+            hidden_layer_sizes=hidden_layer_sizes,
+            optimizer=optimizer,
+            lr=lr,
+            momentum=momentum,
+            weight_decay=weight_decay,
+            batch_size=batch_size,
+            max_epochs=max_epochs,
+            warm_start=warm_start,
+            device=device,
+            dtype=dtype,
+            verbose=verbose,
+            random_state=random_state,
+        )
         self.clusterer = clusterer
         self.omega = omega
         self.grouping = grouping
         self.n_groups = n_groups
-        self.classifier = classifier
-        self.cv = cv
-        self.coverage = coverage
-        self.workload = workload
         self.cluster_workload = cluster_workload
-        self.annotation_smoothing = annotation_smoothing
-        self.consultation_cost = consultation_cost
-        self.error_cost = error_cost
-        self.class_weight = class_weight
-        self.missing_label = missing_label
-        self.module = module
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.optimizer = optimizer
-        self.lr = lr
-        self.momentum = momentum
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.warm_start = warm_start
-        self.device = device
-        self.dtype = dtype
-        self.verbose = verbose
-        self.random_state = random_state
 
-    def set_params(self, **params):
-        """Set parameters of the deferrer and, by ``clusterer__x`` and ``classifier__x``, of its parts.
+    def _check_settings(self):
+        super()._check_settings()
+        if self.omega is not None and len(self.experts_):
+            check_omega(self.omega, len(self.experts_))
 
-        Parameters
-        ----------
-        **params : dict
-            Names and values.
+    def _form_targets(self, team):
+        """Find the behaviours, unless memberships are given, and the groups."""
+        self.clusterer_ = None
+        if self.omega is not None:
+            membership = check_omega(self.omega, len(self.experts_))
+        else:
+            counts = count_votes(team.codes, len(self.classes_))
+            self.clusterer_ = fit_clusterer(self.clusterer, team.X, counts, self.classes_, self._seed)
+            membership = expert_membership(self.clusterer_, team.X, team.codes, self.classes_)
+        # a clusterer that was not asked for serves newcomers only
+        joins = self.omega is not None or self.clusterer is not None
+        self.grouping_ = make_grouping(
+            self.grouping, self.n_groups, self._right, self._seen, membership, joins, self._seed
+        )
+        self._membership, omega = membership, self.grouping_.assign(self._right, self._seen, membership)
+        self._set_targets(np.array([f"group{k}" for k in range(omega.shape[1])], dtype=object), omega)
 
-        Returns
-        -------
-        self : ClusterDeferral
-            The estimator itself.
-        """
-        for part in ("clusterer", "classifier"):
-            nested = [name for name in params if name.startswith(part + "__")]
-            if nested and params.get(part, getattr(self, part)) is None:
-                raise ValueError(
-                    f"{nested[0]} cannot be set while {part} is None; give one first, for instance "
-                    + ("clusterer=AnnotatorLDA()." if part == "clusterer" else "classifier=LogisticRegression().")
-                )
-        return super().set_params(**params)
-
-    @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, annotations=None, X_unlabeled=None):
-        """Fit the classifier, the groups and the gate.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Labelled items.
-        y : array-like of shape (n_samples,)
-            True labels; an `AnnotatedTarget` brings its annotations along.
-        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            What the experts answered, with missing entries. None means that there are no experts: the classifier
-            decides everything.
-        X_unlabeled : array-like of shape (n_unlabeled, n_features), default=None
-            Further items on which the shares are calibrated. None calibrates on the labelled items, by
-            cross-fitting the gate.
-
-        Returns
-        -------
-        self : ClusterDeferral
-            The fitted deferrer.
-
-        Raises
-        ------
-        ValueError
-            If the data or the bounds are not as described, or the bounds cannot be met.
-        """
-        y, annotations = split_target(y, annotations)
-        return self._fit_draft(X, y, annotations, X_unlabeled)
-
-    @fit_context(prefer_skip_nested_validation=False)
-    def partial_fit(self, X, y, annotations=None, classes=None):
-        """Let the gate and the profiles learn from feedback that arrives later, one epoch per call.
-
-        Classifier, groups and offsets stay; call `recalibrate` after much feedback.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Items.
-        y : array-like of shape (n_samples,)
-            True labels.
-        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            What the experts answered; the columns of a DataFrame are matched by name.
-        classes : array-like of shape (n_classes,), default=None
-            All classes; in the first call, which is a `fit`, where `y` does not show them all.
-
-        Returns
-        -------
-        self : ClusterDeferral
-            The deferrer, one epoch further.
-        """
-        y, annotations = split_target(y, annotations)
-        if not self.__sklearn_is_fitted__():
-            return self._fit_draft(X, y, annotations, None, () if classes is None else classes)
-        return self._learn_more(X, y, annotations)
-
-    def recalibrate(self, X_unlabeled):
-        """Move the offsets so that the hard shares meet the bounds on other items; the gate stays as it is.
-
-        Parameters
-        ----------
-        X_unlabeled : array-like of shape (n_unlabeled, n_features)
-            Items like those to come.
-
-        Returns
-        -------
-        self : ClusterDeferral
-            The deferrer with new offsets.
-        """
-        check_is_fitted(self)
-        items = self._check_items(X_unlabeled)
-        if self.n_experts_:
-            self._calibrate(predict_log_proba(self.gate_, items))
-        return self
-
-    def coverage_path(self, coverages, X_unlabeled=None):
-        """Deferrers at several coverages that share everything but the offsets; a gate fitted at 0.5 suits best.
-
-        Parameters
-        ----------
-        coverages : array-like of float
-            Requested shares of the classifier.
-        X_unlabeled : array-like of shape (n_unlabeled, n_features), default=None
-            Items on which the shares are calibrated. None uses the margins of the calibration rows of `fit`; bounds
-            on experts or groups need items, and so do groups that have lost everybody.
-
-        Returns
-        -------
-        deferrers : list of ClusterDeferral
-            Fitted copies.
-        """
-        check_is_fitted(self)
-        coverages = [float(c) for c in coverages]
-        outside = [c for c in coverages if not 0 <= c <= 1]
-        if outside:
-            raise ValueError(f"coverages holds {outside}, outside of [0, 1]; they are shares of the items.")
-        if self.n_experts_ == 0:
-            return [self._copy_with(coverage=c) for c in coverages]
-        if X_unlabeled is not None:
-            return [self._copy_with(coverage=c).recalibrate(X_unlabeled) for c in coverages]
-        if self.workload is not None or self.cluster_workload is not None or (self.selection_.sum(1) <= 0).any():
-            raise ValueError(
-                "X_unlabeled is None, but bounds on experts or groups, and groups that have lost everybody, are "
-                "calibrated on items; pass some."
-            )
-        return [self._copy_with(coverage=c, **self._shifted(c)) for c in coverages]
+    def _fit_nobody(self, team):
+        super()._fit_nobody(team)
+        self.clusterer_, self.grouping_, self._membership = None, None, np.empty((0, 0))

@@ -1,70 +1,23 @@
-"""Experts who come and go, the tables of a shift, and why an item went where it went."""
-
-import warnings
+"""Experts who leave, the tables of a shift, and why an item went where it went."""
 
 import numpy as np
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._encoding import is_frame
-from .._numerics._profiles import shrunken_correctness, tally_answers
+from .._numerics._profiles import shrunken_correctness
 from ..annotations import encode_annotations, from_long
 from ._base import preferences
-from ._behaviours import behaviour_proba, expert_membership
-from ._bounds import live_shares, select_members, share_bounds
+from ._bounds import live_shares, plain_selection
 
 
 class RosterMixin:
-    """Roster of a deferrer whose targets are groups of experts; the gate is never retrained."""
+    """Roster of a deferrer; nothing is ever retrained when it changes.
 
-    def onboard(self, experts, X, annotations, y=None):
-        """Take experts into the groups they are most like.
+    `_per_expert` names the fitted attributes with one row per expert.
+    """
 
-        Parameters
-        ----------
-        experts : sequence of hashable, or one name
-            Names; an expert who is known already is placed anew.
-        X : array-like of shape (n_samples, n_features)
-            Items that they labelled.
-        annotations : array-like or DataFrame of shape (n_samples, len(experts))
-            Their answers, with missing entries.
-        y : array-like of shape (n_samples,), default=None
-            True labels. Where they are unknown, the consensus of the behaviours takes their place.
-
-        Returns
-        -------
-        self : ClusterDeferral
-            The deferrer with a larger roster.
-
-        Raises
-        ------
-        ValueError
-            If the deferrer has no groups, or the shapes or labels do not go together.
-        """
-        check_is_fitted(self)
-        if len(self.targets_) == 0:
-            raise ValueError("fitted without experts: there are no groups to join; call fit with annotations.")
-        if self.clusterer_ is None:
-            raise ValueError("fitted with a ready omega, which says nothing about newcomers; give a clusterer instead.")
-        names = np.empty(1, dtype=object) if np.isscalar(experts) else np.empty(len(experts), dtype=object)
-        names[:] = [experts] if np.isscalar(experts) else list(experts)
-        items = self._check_items(X)
-        if is_frame(annotations) and set(annotations.columns) == set(names):
-            annotations = annotations[list(names)]
-        codes, _, _ = encode_annotations(annotations, classes=self.classes_, missing_label=self.missing_label)
-        if codes.shape != (len(items), len(names)):
-            raise ValueError(
-                f"annotations has shape {codes.shape}; pass one row for each of the {len(items)} items of X and one "
-                f"column for each of the {len(names)} experts."
-            )
-        if len(set(names)) < len(names):
-            raise ValueError(f"experts={list(names)} holds a name twice; name each newcomer once.")
-        right, seen = tally_answers(codes, self._truth(X, y))
-        membership = expert_membership(self.clusterer_, X, codes, self.classes_)
-        newcomers = names, self.grouping_.assign(right, seen, membership), membership, right, seen
-        kept = self._roster_without(names)
-        self._set_roster(*(np.concatenate(parts) for parts in zip(kept, newcomers, strict=True)))
-        return self
+    _per_expert = ("experts_", "omega_", "_right", "_seen")
 
     def offboard(self, experts):
         """Take experts off the roster.
@@ -77,7 +30,7 @@ class RosterMixin:
         Returns
         -------
         self : ClusterDeferral
-            A group that has lost everybody is not deferred to until somebody joins it.
+            A target that has lost everybody is not deferred to, unless somebody joins it again.
 
         Raises
         ------
@@ -89,7 +42,7 @@ class RosterMixin:
         unknown = [name for name in names if name not in set(self.experts_)]
         if unknown:
             raise ValueError(f"experts {unknown} are not on the roster; it holds {list(self.experts_)}.")
-        self._set_roster(*self._roster_without(names))
+        self._set_roster(self._roster_without(names))
         return self
 
     def route(self, X, available=None, capacity=None, on_overflow="classifier"):
@@ -178,62 +131,47 @@ class RosterMixin:
         """Shrunken correctness (n_experts, n_classes) of everybody on the roster."""
         return shrunken_correctness(self._right, self._seen, *self._strengths)
 
-    def _truth(self, X, y):
-        """Distribution (n, C) of the true class: known, or the consensus of the behaviours, or of the classifier."""
-        if y is not None:
-            y = column_or_1d(y)
-            check_consistent_length(X, y)
-            if not np.isin(y, self.classes_).all():
-                raise ValueError(f"y holds labels that are not among classes_ {self.classes_.tolist()}.")
-            return np.eye(len(self.classes_))[np.searchsorted(self.classes_, y)]
-        if self.clusterer_ is None:
-            return self._classifier_proba(X)
-        consensus = np.einsum(
-            "nkc,k->nc", behaviour_proba(self.clusterer_, X, self.classes_), self.clusterer_.cluster_weights_
-        )
-        return np.eye(len(self.classes_))[consensus.argmax(1)]
+    def _known_truth(self, X, y):
+        """Distribution (n, C) of the true class, one-hot."""
+        y = column_or_1d(y)
+        check_consistent_length(X, y)
+        if not np.isin(y, self.classes_).all():
+            raise ValueError(f"y holds labels that are not among classes_ {self.classes_.tolist()}.")
+        return np.eye(len(self.classes_))[np.searchsorted(self.classes_, y)]
+
+    def _check_newcomers(self, experts, X, annotations):
+        """Names, checked items and encoded answers (n, len(experts)) of newcomers."""
+        names = np.empty(1, dtype=object) if np.isscalar(experts) else np.empty(len(experts), dtype=object)
+        names[:] = [experts] if np.isscalar(experts) else list(experts)
+        items = self._check_items(X)
+        if is_frame(annotations) and set(annotations.columns) == set(names):
+            annotations = annotations[list(names)]
+        codes, _, _ = encode_annotations(annotations, classes=self.classes_, missing_label=self.missing_label)
+        if codes.shape != (len(items), len(names)):
+            raise ValueError(
+                f"annotations has shape {codes.shape}; pass one row for each of the {len(items)} items of X and one "
+                f"column for each of the {len(names)} experts."
+            )
+        if len(set(names)) < len(names):
+            raise ValueError(f"experts={list(names)} holds a name twice; name each newcomer once.")
+        return names, items, codes
+
+    def _take_on(self, newcomers):
+        """Put newcomers, given as the rows of every attribute in `_per_expert`, in the place of their namesakes."""
+        kept = self._roster_without(newcomers["experts_"])
+        self._set_roster({name: np.concatenate([kept[name], newcomers[name]]) for name in self._per_expert})
 
     def _roster_without(self, names):
         """Everything that has one row per expert, without the rows of some."""
         stay = np.array([name not in set(names) for name in self.experts_], dtype=bool)
-        return [part[stay] for part in (self.experts_, self.omega_, self._membership, self._right, self._seen)]
+        return {name: getattr(self, name)[stay] for name in self._per_expert}
 
-    def _set_roster(self, experts, omega, membership, right, seen):
-        """Change the roster at once, with the selection weights that keep the experts' bounds."""
-        selection = self._select(experts, omega)
-        self.experts_, self.omega_, self._membership, self._right, self._seen = experts, omega, membership, right, seen
+    def _set_roster(self, roster):
+        """Change the roster at once, with the selection weights that go with it."""
+        selection = self._select(roster["experts_"], roster["omega_"])
+        vars(self).update(roster)
         self.selection_, self.workload_ = selection, live_shares(self.target_shares_, selection)[:-1] @ selection
-
-    @staticmethod
-    def _plain_selection(omega):
-        """Members by membership alone, (n_targets, n_experts); zero rows for targets without members."""
-        totals = omega.sum(0)[:, None]
-        return np.divide(omega.T, totals, out=np.zeros(omega.T.shape), where=totals > 0)
 
     def _select(self, experts, omega):
         """Selection weights (n_targets, n_experts) of a roster; zero rows for targets without members."""
-        plain = self._plain_selection(omega)
-        workload = self._of_roster(self.workload, experts, common_ndim=1)
-        bounds = share_bounds(None, workload, None, experts, self.targets_)
-        if not bounds.bind:
-            return plain
-        try:
-            return select_members(plain, self.target_shares_, bounds, names=[*experts, "classifier"])
-        except ValueError as error:
-            warnings.warn(
-                f"the workload bounds cannot be kept by this roster ({error}); its members share the work by their "
-                "memberships. Call recalibrate, which also moves work between groups, or onboard more experts.",
-                stacklevel=4,
-            )
-            return plain
-
-    def _of_roster(self, setting, experts, common_ndim):
-        """What is set for each expert, for a roster: by name after `fit`, so that it stays with its owner."""
-        if setting is None or hasattr(setting, "items"):
-            present = {*experts, *self.targets_}
-            gone = set(self._fit_experts) - present
-            return {name: value for name, value in (setting or {}).items() if name not in gone} or None
-        values = np.asarray(setting, dtype=float)
-        if values.ndim == common_ndim or len(values) != len(self._fit_experts):
-            return setting
-        return self._of_roster(dict(zip(self._fit_experts, values, strict=True)), experts, common_ndim)
+        return plain_selection(omega)

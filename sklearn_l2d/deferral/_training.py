@@ -1,112 +1,75 @@
-"""How a deferrer with groups learns: classifier, groups, EM gate, and offsets that meet the bounds."""
+"""How an EM deferrer learns: evidence of everybody, EM gate, and offsets that meet the bounds."""
 
 import copy
 import warnings
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
-from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
 
-from .._encoding import check_row_count, count_votes, is_frame
-from .._numerics._profiles import prior_strengths, tally_answers
+from .._numerics._profiles import tally_answers
 from .._numerics._projection import share_violation
-from .._torch._modules import check_module
 from .._torch._target_net import predict_log_proba
-from ..annotations import encode_annotations
-from ._answers import absent_likelihood, check_error_cost, check_omega, consultation_nats, team_log_likelihood
-from ._behaviours import expert_membership, fit_clusterer
-from ._bounds import check_feasible, share_bounds
-from ._classifier import fit_classifier, judge_classifier, team_classes
+from ._answers import absent_likelihood, check_error_cost, consultation_nats, team_log_likelihood
+from ._bounds import check_feasible, plain_selection, select_members, share_bounds
 from ._gating import GateProblem, calibrate, coverage_offset, cross_fitted_logits, new_gate, train_gate
-from ._grouping import make_grouping
-from ._net_classifier import NetClassifier
 
 
 class GateTrainingMixin:
-    """Training and calibration; every change is made on a copy, so that a failure leaves the estimator as it was."""
+    """Training and calibration of a gate; a subclass sets the targets in `_form_targets`."""
 
-    def _fit_draft(self, X, y, annotations, X_unlabeled, classes=()):
-        draft = self._copy_with()
-        draft._fit(X, y, annotations, X_unlabeled, classes, self.warm_start and self.__sklearn_is_fitted__())
-        return self._take_over(draft)
+    cluster_workload = None  # a parameter where targets are groups
 
-    def _take_over(self, draft):
-        self.__dict__ = vars(draft)
-        return self
+    def _form_targets(self, team):
+        """Set `targets_`, `omega_` and what else says who belongs to which target."""
+        raise NotImplementedError
 
-    def _fit(self, X, y, annotations, X_unlabeled, classes, warm):
-        check_module(self.module)
-        old_features = getattr(self, "n_features_in_", None)
-        items = validate_data(self, X, dtype=self.dtype, allow_nd=self.module is not None)
-        X = X if is_frame(X) else np.asarray(X)
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(items, y)
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        if len(np.unique(y)) < 2 and not isinstance(self.classifier, FrozenEstimator):
-            raise ValueError(f"y holds one class only, {y[0]!r}; a classifier needs at least two.")
-        self.classes_ = team_classes(y, classes=classes, classifier=self.classifier, clusterer=self.clusterer)
-        codes, self.experts_ = self._check_experts(annotations, len(items))
-        unlabeled = None if X_unlabeled is None else self._check_items(X_unlabeled)
-        self._check_early()
-        nobody = len(self.experts_) == 0
-        membership = None if self.omega is None or nobody else check_omega(self.omega, len(self.experts_))
-        if not warm:
-            self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        classifier = self.classifier
-        if classifier is None:
-            classifier = NetClassifier(class_weight=self.class_weight, device=self.device)
-        if nobody:
-            self.classifier_ = fit_classifier(classifier, X, y, self._seed)
-            return self._fit_nobody()
+    def _draw_seed(self):
+        if self._warm():
+            return self._seed
+        return super()._draw_seed()
 
-        y_codes = np.searchsorted(self.classes_, y)
-        self._right, self._seen = tally_answers(codes, np.eye(len(self.classes_))[y_codes])
-        self._strengths = prior_strengths(self._right, self._seen)
-        self._fit_groups(X, codes, membership)
+    def _warm(self):
+        return self.warm_start and hasattr(self, "gate_")
+
+    def _check_settings(self):
+        """Refuse what must fail whatever the targets turn out to be."""
+        check_error_cost(self.error_cost, len(self.classes_), self.annotation_smoothing)
+        bounds = share_bounds(self.coverage, self.workload, None, self.experts_, [])
+        if len(self.experts_):
+            anybody = bounds.in_one_target()
+            check_feasible(anybody, np.ones((1, len(self.experts_))), self.experts_, ["the experts"])
+
+    def _learn(self, team):
+        self._form_targets(team)
         bounds, price = self._bounds(), self._price()
-        self.classifier_ = fit_classifier(classifier, X, y, self._seed)
-        proba, self.temperature_ = judge_classifier(
-            classifier, self.classifier_, X, y, self.classes_, self.cv, self._seed
-        )
+        proba = self._judge_classifier(team)
         problem = GateProblem(
-            items,
-            self._log_likelihood(codes, y_codes, proba, price),
-            self._plain_selection(self.omega_),
+            team.items,
+            self._log_likelihood(team.codes, team.y_codes, proba, price),
+            plain_selection(self.omega_),
             bounds,
-            compute_sample_weight(self.class_weight, y),
+            compute_sample_weight(self.class_weight, team.y),
         )
-        if warm and self._continues(old_features):
+        if self._continues(team.items):
             self.gate_ = copy.deepcopy(self.gate_)
         else:
-            self.gate_, self.history_, self.n_iter_ = self._new_gate(items), [], 0
+            self.gate_, self.history_, self.n_iter_ = self._new_gate(team.items), [], 0
         self._train(problem, self.max_epochs)
-        if unlabeled is None and bounds.bind:
+        if team.unlabeled is None and bounds.bind:
             self._calibrate(self._cross_fitted_logits(problem))
         else:
-            self._calibrate(predict_log_proba(self.gate_, items if unlabeled is None else unlabeled))
+            self._calibrate(predict_log_proba(self.gate_, team.items if team.unlabeled is None else team.unlabeled))
 
-    def _fit_nobody(self):
-        """Without experts there is nobody to defer to."""
-        nobody = np.empty((0, 0))
-        self.clusterer_, self.grouping_, self.gate_, self.temperature_ = None, None, None, 1.0
-        self.targets_, self._fit_experts = self.experts_, self.experts_
-        self.omega_, self.selection_, self._membership = nobody, nobody, nobody
-        self._right = self._seen = np.empty((0, len(self.classes_)))
-        self._strengths, self._margins = prior_strengths(self._right, self._seen), np.empty(0)
-        self.offsets_, self.target_shares_, self.coverage_ = np.zeros(1), np.ones(1), 1.0
-        self.workload_, self.constraint_violation_ = np.empty(0), 0.0
-        self.n_iter_, self.history_ = 0, []
+    def _fit_nobody(self, team):
+        super()._fit_nobody(team)
+        self.gate_, self.offsets_, self._margins, self.constraint_violation_ = None, np.zeros(1), np.empty(0), 0.0
 
     def _learn_more(self, X, y, annotations):
         """One epoch on feedback."""
         items = self._check_items(X)
         if len(self.experts_) == 0:
             return self
-        codes, truth = self._check_answers(annotations, len(items), "partial_fit"), self._truth(X, y)
+        codes, truth = self._check_answers(annotations, len(items), "partial_fit"), self._known_truth(X, y)
         draft = self._copy_with(gate_=copy.deepcopy(self.gate_))
         log_likelihood = self._log_likelihood(codes, truth.argmax(1), self._classifier_proba(X), self._price())
         weight = compute_sample_weight(self.class_weight, y)
@@ -114,46 +77,6 @@ class GateTrainingMixin:
         right, seen = tally_answers(codes, truth)
         draft._right, draft._seen = self._right + right, self._seen + seen
         return self._take_over(draft)
-
-    def _check_experts(self, annotations, n_rows):
-        """Encoded annotations (n, n_experts) and the experts' names; none without annotations."""
-        if annotations is None:
-            return np.empty((n_rows, 0), dtype=np.int8), np.empty(0, dtype=object)
-        codes, _, experts = encode_annotations(annotations, classes=self.classes_, missing_label=self.missing_label)
-        check_row_count(codes, n_rows, "annotations")
-        silent = experts[(codes < 0).all(0)]
-        if len(silent) and len(silent) == len(experts):
-            raise ValueError("annotations are all missing; pass some, or None to go without experts.")
-        if len(silent):
-            warnings.warn(
-                f"the experts {list(silent)} have no annotation: what they would answer is taken from everybody's.",
-                stacklevel=6,
-            )
-        return codes, experts
-
-    def _check_early(self):
-        """Refuse what must fail whatever the groups turn out to be."""
-        check_error_cost(self.error_cost, len(self.classes_), self.annotation_smoothing)
-        bounds = share_bounds(self.coverage, self.workload, None, self.experts_, [])
-        if len(self.experts_):
-            anybody = bounds.in_one_target()
-            check_feasible(anybody, np.ones((1, len(self.experts_))), self.experts_, ["the experts"])
-
-    def _fit_groups(self, X, codes, membership):
-        """Find the behaviours, unless memberships are given, and the groups."""
-        self.clusterer_ = None
-        if membership is None:
-            counts = count_votes(codes, len(self.classes_))
-            self.clusterer_ = fit_clusterer(self.clusterer, X, counts, self.classes_, self._seed)
-            membership = expert_membership(self.clusterer_, X, codes, self.classes_)
-        # a clusterer that was not asked for serves newcomers only
-        joins = self.omega is not None or self.clusterer is not None
-        self.grouping_ = make_grouping(
-            self.grouping, self.n_groups, self._right, self._seen, membership, joins, self._seed
-        )
-        self._membership, self.omega_ = membership, self.grouping_.assign(self._right, self._seen, membership)
-        self.targets_ = np.array([f"group{k}" for k in range(self.omega_.shape[1])], dtype=object)
-        self._fit_experts = self.experts_
 
     def _price(self):
         """What asking each expert costs, in nats."""
@@ -178,15 +101,17 @@ class GateTrainingMixin:
         """Bounds of today's roster, refused where they cannot be met; nothing is asked of a group without members."""
         workload = self._of_roster(self.workload, self.experts_, common_ndim=1)
         bounds = share_bounds(self.coverage, workload, self.cluster_workload, self.experts_, self.targets_)
-        plain = self._plain_selection(self.omega_)
+        plain = plain_selection(self.omega_)
         bounds = bounds.without_targets(plain.sum(1) <= 0)
         check_feasible(bounds, plain, self.experts_, self.targets_)
         return bounds
 
-    def _continues(self, old_features):
-        """Whether the previous gate fits the present data."""
-        same = self.gate_ is not None and old_features == self.n_features_in_
-        return same and self.gate_.module_.n_outputs == len(self.targets_) + 1
+    def _continues(self, items):
+        """Whether training goes on from the previous gate, which must fit the present data."""
+        if not self._warm() or self.gate_ is None:
+            return False
+        before = self.gate_.module_
+        return (before.n_features, before.n_outputs) == (items.shape[1], len(self.targets_) + 1)
 
     def _new_gate(self, items):
         return new_gate(
@@ -220,9 +145,8 @@ class GateTrainingMixin:
     def _calibrate(self, logits):
         """Set the offsets and everything that follows from them."""
         bounds = self._bounds()
-        offsets, shares, selection, self._margins = calibrate(logits, self._plain_selection(self.omega_), bounds)
-        self.offsets_, self.target_shares_, self.coverage_ = offsets, shares, float(shares[-1])
-        self.selection_, self.workload_ = selection, shares[:-1] @ selection
+        self.offsets_, shares, self.selection_, self._margins = calibrate(logits, plain_selection(self.omega_), bounds)
+        self._report_shares(shares)
         self.constraint_violation_ = max(
             share_violation(shares, *bounds.targets),
             share_violation(np.append(self.workload_, shares[-1]), *bounds.experts),
@@ -241,10 +165,33 @@ class GateTrainingMixin:
             "constraint_violation_": 0.0,
         }
 
-    def _target_scores(self, X):
-        if len(self.targets_) == 0:
-            return np.zeros((len(X), 1))
-        scores = predict_log_proba(self.gate_, X) + self.offsets_
-        scores[:, :-1][:, self.selection_.sum(1) <= 0] = -np.inf  # a group that has lost everybody
-        scores[np.isneginf(scores).all(1), -1] = 0.0  # whoever was to decide has left
-        return scores
+    def _scores(self, X):
+        return predict_log_proba(self.gate_, X) + self.offsets_
+
+    def _select(self, experts, omega):
+        """Selection weights (n_targets, n_experts) of a roster; zero rows for targets without members."""
+        plain = plain_selection(omega)
+        workload = self._of_roster(self.workload, experts, common_ndim=1)
+        bounds = share_bounds(None, workload, None, experts, self.targets_)
+        if not bounds.bind:
+            return plain
+        try:
+            return select_members(plain, self.target_shares_, bounds, names=[*experts, "classifier"])
+        except ValueError as error:
+            warnings.warn(
+                f"the workload bounds cannot be kept by this roster ({error}); its members share the work by their "
+                "memberships. Call recalibrate, which also moves work between groups, or onboard more experts.",
+                stacklevel=4,
+            )
+            return plain
+
+    def _of_roster(self, setting, experts, common_ndim):
+        """What is set for each expert, for a roster: by name after `fit`, so that it stays with its owner."""
+        if setting is None or hasattr(setting, "items"):
+            present = {*experts, *self.targets_}
+            gone = set(self._fit_experts) - present
+            return {name: value for name, value in (setting or {}).items() if name not in gone} or None
+        values = np.asarray(setting, dtype=float)
+        if values.ndim == common_ndim or len(values) != len(self._fit_experts):
+            return setting
+        return self._of_roster(dict(zip(self._fit_experts, values, strict=True)), experts, common_ndim)
