@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
+from sklearn_l2d.cluster import BetaExpertEncoder
 from sklearn_l2d.deferral import ClusterDeferral
 
 
@@ -20,7 +21,7 @@ class Instance:
     """
 
     estimator: BaseEstimator
-    kind: str  # "annotator" or "deferrer"
+    kind: str  # "annotator", "encoder" or "deferrer"
     grid: dict = field(default_factory=dict)
     expected_failed_checks: dict = field(default_factory=dict)
 
@@ -43,6 +44,8 @@ _WEIGHTS = {"check_class_weight_classifiers": "a classifier that is given has a 
 INSTANCES = [
     Instance(AnnotatorLDA(dtype="float32", **_FAST), "annotator", grid={"n_clusters": [1, 2], "alpha": [1.0, 20.0]}),
     Instance(AnnotatorLDA(dtype="float64", **_FAST), "annotator", grid={"n_clusters": [1, 3], "alpha": [5.0]}),
+    Instance(BetaExpertEncoder(), "encoder"),
+    Instance(BetaExpertEncoder(prior=(1, 2), with_variance=True), "encoder"),
     Instance(
         ClusterDeferral(AnnotatorLDA(**_FAST), n_groups=2, **_GATE),
         "deferrer",
@@ -111,6 +114,11 @@ def outputs(instance, estimator, crowd):
             "predict_annotation_proba": estimator.predict_annotation_proba(X),
             "item_posterior": estimator.item_posterior(X, crowd.counts),
             "score": np.array(estimator.score(X, crowd.counts)),
+        }
+    if instance.kind == "encoder":
+        return {
+            "transform": np.asarray(estimator.transform(X, annotations, crowd.y)),
+            "transform of nobody": np.asarray(estimator.transform(X)),
         }
     return {
         "predict": estimator.predict(X),

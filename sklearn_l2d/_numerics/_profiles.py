@@ -39,8 +39,21 @@ def shrunken_correctness(right, seen, center, strength):
     strength : tuple of float
         Rows that everybody's correctness counts as in an expert's mean, and that this mean counts as in a class.
     """
-    own = (right.sum(1) + strength[0] * center) / (seen.sum(1) + strength[0])
+    own = own_correctness(right, seen, center, strength[0])
     return (right + strength[1] * own[:, None]) / (seen + strength[1])
+
+
+def own_correctness(right, seen, center, strength):
+    """Correctness (M,) of each expert over all classes, shrunk towards that of everybody.
+
+    Parameters
+    ----------
+    right, seen : ndarrays of shape (M, C)
+        As returned by `tally_answers`.
+    center, strength : float
+        Correctness of everybody, and the rows that it counts as.
+    """
+    return (right.sum(1) + strength * center) / (seen.sum(1) + strength)
 
 
 def prior_strengths(right, seen):

@@ -1,5 +1,6 @@
 """Who behaves alike: behaviours of annotators, from anonymous votes."""
 
 from ._annotator_lda import AnnotatorLDA
+from ._beta_expert_encoder import BetaExpertEncoder
 
-__all__ = ["AnnotatorLDA"]
+__all__ = ["AnnotatorLDA", "BetaExpertEncoder"]

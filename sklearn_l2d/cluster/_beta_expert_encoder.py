@@ -1,0 +1,117 @@
+"""Experts as tables of their competence per class, from counts of right answers."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from .._numerics._competence import competence_posterior
+from .._numerics._profiles import prior_strengths, tally_answers
+from ._expert_encoder import ExpertEncoder
+
+
+class BetaExpertEncoder(ExpertEncoder):
+    """Encode every expert by the posterior of a Beta-Binomial model of the right answers per class.
+
+    The hand-crafted encoding of EA-L2D, a baseline of L2D-Clusters section 5.1. It counts how often an expert is
+    right on the items of each true class, so that it can tell experts apart only by class: the features of the items
+    are checked, but make no difference.
+
+    Mind the rows: ``transform(X, annotations, y)`` has one row per *expert*. ``transform(X)`` alone has one row per
+    sample, each the prior, which is what is known about an expert of whom nothing is known.
+
+    Parameters
+    ----------
+    prior : tuple of two floats, default=None
+        Pseudo-counts of right and of wrong answers, the same for every expert and class; (1, 1) is the flat prior.
+        None is empirical Bayes: the competence in a class is shrunk towards the expert's own correctness and that
+        towards everybody's, by as much as the annotations given to `fit` suggest. Without annotations in `fit`, None
+        is the flat prior.
+
+    with_variance : bool, default=False
+        Whether the posterior variances follow the posterior means, as in L2D-Clusters section 5.1.
+
+    classes : array-like of shape (n_classes,), default=None
+        Sorted labels of all classes. None takes those of `y` and `annotations` in `fit`.
+
+    missing_label : object, default=None
+        Marker of a missing annotation. None takes NaN, None, pandas.NA and masked entries, and also -1 unless -1
+        is a class.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, in the order of the encoding.
+    experts_ : ndarray of shape (n_experts,), dtype=object
+        Names of the experts in `fit`.
+    center_ : float
+        Competence of an expert of whom nothing is known.
+    strengths_ : tuple of two floats
+        Answers that `center_` counts as in the correctness of an expert, infinite with a given `prior`, and that this
+        correctness counts as in a class.
+    n_features_in_ : int
+        Number of columns of `X`.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, where it has string names.
+
+    See Also
+    --------
+    AnnotatorLDA : Memberships that need no true labels and see more than classes.
+    FuzzyCMeans : Clusters the encodings.
+
+    References
+    ----------
+    EA-L2D: Strong et al., Expert-agnostic learning to defer, 2025.
+
+    L2D-Clusters: Learning to defer on anonymously-annotated data, section 5.1.
+
+    Examples
+    --------
+    >>> from sklearn_l2d.cluster import BetaExpertEncoder
+    >>> X, y = [[0], [1], [2], [3]], [0, 0, 1, 1]
+    >>> annotations = [[0, 1], [0, 1], [1, 1], [0, -1]]
+    >>> BetaExpertEncoder(prior=(1, 1)).fit_transform(X, y, annotations)
+    array([[0.75      , 0.5       ],
+           [0.25      , 0.66666667]])
+    """
+
+    _parameter_constraints: ClassVar = {
+        "prior": ["array-like", None],
+        "with_variance": ["boolean"],
+        "classes": ["array-like", None],
+        "missing_label": "no_validation",
+    }
+
+    def __init__(self, *, prior=None, with_variance=False, classes=None, missing_label=None):
+        self.prior = prior
+        self.with_variance = with_variance
+        self.classes = classes
+        self.missing_label = missing_label
+
+    def _learn(self, items, y_codes, codes):
+        prior = self.prior
+        if prior is None and (codes >= 0).any():
+            self.center_, self.strengths_ = prior_strengths(*self._tally(y_codes, codes))
+            return
+        right, wrong = check_prior((1.0, 1.0) if prior is None else prior)
+        self.center_, self.strengths_ = right / (right + wrong), (np.inf, right + wrong)
+
+    def _encode(self, items, y_codes, codes):
+        return self._moments(*self._tally(y_codes, codes))
+
+    def _nobody(self):
+        return self._moments(*np.zeros((2, 1, len(self.classes_))))[0]
+
+    def _tally(self, y_codes, codes):
+        return tally_answers(codes, np.eye(len(self.classes_))[y_codes])
+
+    def _moments(self, right, seen):
+        mean, variance = competence_posterior(right, seen, self.center_, self.strengths_)
+        return np.hstack([mean, variance]) if self.with_variance else mean
+
+
+def check_prior(prior):
+    """Pseudo-counts of right and wrong answers, as two floats."""
+    values = np.asarray(prior, dtype=float)
+    if values.shape != (2,) or not (np.isfinite(values) & (values > 0)).all():
+        raise ValueError(f"prior={prior!r} must be two positive pseudo-counts, of right and of wrong answers.")
+    return float(values[0]), float(values[1])

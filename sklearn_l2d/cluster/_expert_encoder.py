@@ -1,0 +1,191 @@
+"""What the encoders of experts share: items, true labels and annotations in, one row per expert out."""
+
+import copy
+import warnings
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import assert_all_finite, check_consistent_length
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from .._encoding import check_classes, check_row_count, some, sorted_labels
+from .._sklearn import fit_context, transform_output
+from ..annotations import AnnotatedTarget, encode_annotations, split_target
+
+
+class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of the encoders of experts.
+
+    A subclass has the parameters `classes` and `missing_label`. It learns in `_learn(items, y_codes, codes)`, encodes
+    in `_encode` with the same arguments, and `_nobody()` is the encoding (n_dims,) of an expert of whom nothing is
+    known.
+    """
+
+    __metadata_request__fit: ClassVar = {"annotations": True}
+    __metadata_request__transform: ClassVar = {"annotations": True}
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, annotations=None):
+        """Learn from items with true labels what tells experts apart.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        y : array-like of shape (n_samples,)
+            True labels; an `AnnotatedTarget` brings its annotations along.
+        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
+            What the experts answered, with missing entries.
+
+        Returns
+        -------
+        self : object
+            The fitted encoder. A fit that fails leaves an earlier one as it was.
+
+        Raises
+        ------
+        ValueError
+            If the data are not as described, `y` has one class only, or a label is not in `classes`.
+        """
+        y, annotations = split_target(y, annotations)
+        draft = copy.copy(self)
+        draft._fit(X, y, annotations)
+        self.__dict__ = vars(draft)
+        return self
+
+    def transform(self, X, annotations=None, y=None):
+        """Encoding of every expert, from items whose true labels are known.
+
+        Without `annotations` it has one row per *sample*, each the encoding of an expert of whom nothing is known.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        annotations : array-like or DataFrame of shape (n_samples, n_experts) or AnnotatedTarget, default=None
+            Who answered what, one column per expert, with missing entries. An `AnnotatedTarget` brings `y` along,
+            for instance through a pipeline, which hands on no `y`.
+        y : array-like of shape (n_samples,), default=None
+            True labels; needed with `annotations`.
+
+        Returns
+        -------
+        encoding : ndarray or DataFrame of shape (n_experts, n_dims)
+            One row per expert; with pandas output, indexed by expert.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            If `y` is missing, a label is not one of `classes_`, or the rows do not match those of `X`.
+
+        Warns
+        -----
+        UserWarning
+            If an expert has no annotation; the encoding is then that of an expert of whom nothing is known.
+        """
+        check_is_fitted(self)
+        items = self._check_items(X)
+        if annotations is None:
+            return np.tile(self._nobody(), (len(items), 1))
+        if isinstance(annotations, AnnotatedTarget):
+            y, annotations = split_target(annotations)
+        if y is None:
+            raise ValueError(
+                "annotations came without y: experts are encoded by their answers beside the true labels. Pass y too, "
+                "or AnnotatedTarget(y, annotations) as the annotations."
+            )
+        y_codes = self._label_codes(y, len(items))
+        codes, _, experts = encode_annotations(annotations, classes=self.classes_, missing_label=self.missing_label)
+        check_row_count(codes, len(items), "annotations")
+        encoding = self._encode(items, y_codes, codes)
+        silent = (codes < 0).all(0)
+        if silent.any():
+            warnings.warn(
+                f"no annotations of the experts {some(list(experts[silent]))}: they are encoded as unknown. Give them "
+                "some items to label, or leave their columns out.",
+                stacklevel=2,
+            )
+            encoding[silent] = self._nobody()
+        if transform_output(self) == "pandas":
+            import pandas as pd
+
+            return pd.DataFrame(encoding, index=experts, columns=self.get_feature_names_out())
+        return encoding
+
+    def fit_transform(self, X, y, annotations=None):
+        """Fit, then encode the experts of the same items.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        y : array-like of shape (n_samples,)
+            True labels; an `AnnotatedTarget` brings its annotations along.
+        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
+            As in `transform`.
+
+        Returns
+        -------
+        encoding : ndarray or DataFrame of shape (n_experts, n_dims), or (n_samples, n_dims)
+            As returned by `transform`.
+        """
+        y, annotations = split_target(y, annotations)
+        return self.fit(X, y, annotations).transform(X, annotations, y)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "classes_")
+
+    @property
+    def _n_features_out(self):
+        return len(self._nobody())
+
+    def _fit(self, X, y, annotations):
+        """Check everything, then learn; called on a copy."""
+        items = self._check_items(X, reset=True)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(items, y)
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        if len(set(y.tolist())) < 2:
+            raise ValueError(f"y holds one class only, {y[0]!r}; competence is told from at least two.")
+        classes = self._all_classes(y, annotations)
+        if annotations is None:
+            codes, experts = np.empty((len(items), 0), dtype=np.int8), np.empty(0, dtype=object)
+        else:
+            codes, _, experts = encode_annotations(annotations, classes=classes, missing_label=self.missing_label)
+            check_row_count(codes, len(items), "annotations")
+        self.classes_, self.experts_ = classes, experts
+        self._learn(items, self._label_codes(y, len(items)), codes)
+
+    def _all_classes(self, y, annotations):
+        if self.classes is not None:
+            return check_classes(self.classes)
+        labels = set(y.tolist())
+        if annotations is not None:  # a small set of items may lack a class that somebody answers
+            labels |= set(encode_annotations(annotations, missing_label=self.missing_label).classes.tolist())
+        return sorted_labels(labels, "y and annotations together")
+
+    def _label_codes(self, y, n_rows):
+        y = column_or_1d(y, warn=True)
+        check_row_count(y, n_rows, "y")
+        unseen = sorted(set(y.tolist()) - set(self.classes_.tolist()), key=repr)
+        if unseen:
+            raise ValueError(
+                f"y holds labels {some(unseen)} that are not in classes {some(self.classes_.tolist())}; name all "
+                "classes by the parameter `classes`, or leave these items out."
+            )
+        return np.searchsorted(self.classes_, y)
+
+    def _check_items(self, X, reset=False):
+        return validate_data(self, X, reset=reset, dtype="float64", allow_nd=True)
