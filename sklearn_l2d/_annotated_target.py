@@ -1,6 +1,7 @@
 """A target that carries the annotations of its rows through code that only knows X and y."""
 
 import copy
+import sys
 
 import numpy as np
 
@@ -14,8 +15,8 @@ class AnnotatedTarget(np.ndarray):
     routing is switched on. Wrapping the target lets annotations travel with it without that switch.
 
     Only selecting rows (`y[rows]`, `y.take(rows)`) carries the annotations over. Pickling and
-    `copy.deepcopy` keep them. Whatever else produces a new array drops them, because its rows may no longer
-    be the same ones; sorting therefore gives plain arrays.
+    `copy.deepcopy` keep them, and the hash of `joblib.Memory` sees them. Whatever else produces a new array
+    drops them, because its rows may no longer be the same ones; sorting therefore gives plain arrays.
 
     Parameters
     ----------
@@ -80,6 +81,16 @@ class AnnotatedTarget(np.ndarray):
         lost = isinstance(result, AnnotatedTarget) and result.annotations is None
         return np.asarray(result) if lost else result
 
+    @property
+    def strides(self):
+        """Bytes to step in each dimension.
+
+        joblib hashes the labels with their strides and nothing else of a subclass, and dask looks at them before it
+        sends an array as bare labels. So this is where the former meets the annotations and the latter is stopped.
+        """
+        _send_by_pickle()
+        return _Strides(super().strides, self.annotations)
+
     def __getitem__(self, key):
         return self._carry(super().__getitem__(key), lambda positions: positions[key])
 
@@ -118,7 +129,35 @@ class AnnotatedTarget(np.ndarray):
         return labels
 
 
+class _Strides(tuple):
+    """Strides whose pickle, the form in which joblib hashes them, holds the annotations too."""
+
+    def __new__(cls, strides, annotations):
+        self = super().__new__(cls, strides)
+        self.annotations = annotations
+        return self
+
+    def __reduce__(self):
+        table = self.annotations
+        if isinstance(table, np.ma.MaskedArray):  # joblib would hash the entries only
+            table = table.data, np.ma.getmaskarray(table)
+        return _Strides, (tuple(self), table)
+
+
+def _send_by_pickle():
+    """Make dask, where it is loaded, pickle an `AnnotatedTarget`: its own format for arrays knows no subclass."""
+    protocol = sys.modules.get("distributed.protocol.serialize")
+    serializers = getattr(protocol, "dask_serialize", None)
+    if serializers is not None and serializers.dispatch(AnnotatedTarget) is not _refuse:
+        serializers.register(AnnotatedTarget, _refuse)
+
+
+def _refuse(target, context=None):
+    raise NotImplementedError  # the answer on which dask tries pickle
+
+
 def _attach(labels, annotations):
+    _send_by_pickle()
     target = labels.view(AnnotatedTarget)
     target.annotations = annotations
     return target

@@ -1,11 +1,12 @@
 import copy
 import pickle
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.feature_selection import SelectKBest, f_classif
 from sklearn.model_selection import GridSearchCV, cross_validate, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -187,3 +188,46 @@ def test_target_through_cross_validate_and_split(crowd):
     X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
     assert_array_equal(X[row_ids(y_test)], X_test)
     assert Recorder().fit(X_train, y_train).score(X_test, y_test) == 1
+
+
+class MeanAnnotation(TransformerMixin, BaseEstimator):
+    """A step of a pipeline that learns from the annotations that travel with y."""
+
+    def fit(self, X, y):
+        self.mean_ = float(np.asarray(split_target(y)[1])[:, 1].astype(float).mean())
+        return self
+
+    def transform(self, X):
+        return np.full((len(X), 1), self.mean_)
+
+
+@CONTAINERS
+def test_cache_of_a_pipeline_tells_annotations_apart(container, tmp_path):
+    """joblib hashes arrays by their buffer, which is the same here."""
+    X, y, other = np.zeros((6, 1)), make_target(container), make_target(container)
+    changed = np.asarray(other.annotations) + np.array([0, 10])
+    other = AnnotatedTarget(
+        np.asarray(other), changed.tolist() if container is np.ndarray.tolist else container(changed)
+    )
+    pipeline = make_pipeline(MeanAnnotation(), "passthrough", memory=str(tmp_path))
+    means = [pipeline.fit(X, target)[0].mean_ for target in (y, other, y)]
+    assert means == [2.5, 12.5, 2.5]
+
+
+@CONTAINERS
+def test_hash_of_equal_targets_is_the_same(container):
+    assert joblib.hash(make_target(container)) == joblib.hash(make_target(container))
+    if container is not pd.DataFrame:  # pickling changes the hash of any frame
+        assert joblib.hash(make_target(container)) == joblib.hash(pickle.loads(pickle.dumps(make_target(container))))
+
+
+def test_hash_sees_the_mask():
+    y, table = np.array([0, 1]), np.array([[0, 1], [1, 1]])
+    targets = [AnnotatedTarget(y, np.ma.masked_equal(table, value)) for value in (0, 1, 2)]
+    assert len({joblib.hash(target) for target in targets}) == 3
+
+
+def test_strides_are_those_of_the_labels():
+    y = make_target(np.array)
+    assert y.strides == np.asarray(y).strides
+    assert y[::2].strides == np.asarray(y)[::2].strides
