@@ -68,13 +68,13 @@ API_REFERENCE = [
         "module": "sklearn_l2d.model_selection",
         "title": "Model selection",
         "summary": "Choose the number of behaviours, and judge teams in searches and cross-validation.",
-        "names": ["lowest_perplexity", "make_team_scorer", "rate_of_perplexity_change"],
+        "names": ["lowest_perplexity", "make_team_scorer", "perplexity_curve", "rate_of_perplexity_change"],
     },
     {
         "module": "sklearn_l2d.inspection",
         "title": "Pictures",
         "summary": "Display classes in the style of scikit-learn; matplotlib is imported when one is drawn.",
-        "names": ["CoverageAccuracyDisplay", "MembershipDisplay", "WorkloadDisplay"],
+        "names": ["CoverageAccuracyDisplay", "MembershipDisplay", "PerplexityDisplay", "WorkloadDisplay"],
     },
 ]
 

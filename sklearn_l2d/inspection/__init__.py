@@ -2,6 +2,7 @@
 
 from ._coverage_accuracy import CoverageAccuracyDisplay
 from ._membership import MembershipDisplay
+from ._perplexity import PerplexityDisplay
 from ._workload import WorkloadDisplay
 
-__all__ = ["CoverageAccuracyDisplay", "MembershipDisplay", "WorkloadDisplay"]
+__all__ = ["CoverageAccuracyDisplay", "MembershipDisplay", "PerplexityDisplay", "WorkloadDisplay"]

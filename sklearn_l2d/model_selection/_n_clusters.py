@@ -82,18 +82,22 @@ def rate_of_perplexity_change(cv_results, marginal=None):
     >>> rate_of_perplexity_change({"param_n_clusters": [1, 2, 3, 4], "mean_test_score": -np.log(perplexity)})
     1
     """
-    clusters, score = _read(cv_results)
-    tried = np.unique(clusters[np.isfinite(score)])
+    rows, tried, rates = rates_of_change(cv_results)
     if len(tried) < 2:
         raise ValueError(f"n_clusters was tried at {tried.tolist()} only; a rate of change needs at least two values.")
-    best = np.array([np.nanmax(score[clusters == k]) for k in tried])
-    rates = np.maximum(-np.diff(np.exp(-best)) / np.diff(tried), 0.0)
     if rates.max() == 0:
         return lowest_perplexity(cv_results)
     large = rates >= (1.0 if marginal is None else marginal) * rates.max()
     chosen = np.flatnonzero(large)[0 if marginal is None else -1]
-    rows = np.flatnonzero(clusters == tried[chosen + 1])
-    return int(rows[np.nanargmax(score[rows])])
+    return int(rows[chosen + 1])
+
+
+def rates_of_change(cv_results):
+    """Best row of each number of clusters that was tried (n_values,), the numbers, and the rates (n_values - 1,)."""
+    clusters, score = _read(cv_results)
+    tried = np.unique(clusters[np.isfinite(score)])
+    rows = np.array([np.nanargmax(np.where(clusters == k, score, np.nan)) for k in tried])
+    return rows, tried, np.maximum(-np.diff(np.exp(-score[rows])) / np.diff(tried), 0.0)
 
 
 def _read(cv_results):
@@ -102,6 +106,10 @@ def _read(cv_results):
     if len(names) != 1:
         raise ValueError(
             f"cv_results has the columns {names} for n_clusters; search over the n_clusters of one AnnotatorLDA."
+        )
+    if "mean_test_score" not in cv_results:
+        raise ValueError(
+            "cv_results lacks mean_test_score; search with the score of AnnotatorLDA, the default scoring."
         )
     score = np.asarray(cv_results["mean_test_score"], dtype=float)
     if np.isnan(score).all():
