@@ -172,8 +172,8 @@ def _restore(net, state):
     net.optimizer_.load_state_dict(state[1])
 
 
-def predict_batches(ensemble, X, device):
-    """Yield ``(rows, log_proba)`` for consecutive batches of `X`.
+def logit_batches(ensemble, X, device):
+    """Yield ``(rows, logits)`` for consecutive batches of `X`.
 
     Parameters
     ----------
@@ -188,8 +188,8 @@ def predict_batches(ensemble, X, device):
     ------
     rows : slice
         Rows of the batch.
-    log_proba : float64 tensor of shape (K, b, C)
-        Log-probabilities, on the device of the ensemble.
+    logits : float64 tensor of shape (K, b, C)
+        On the device of the ensemble.
     """
     ensemble.eval()
     start = 0
@@ -197,5 +197,11 @@ def predict_batches(ensemble, X, device):
         with torch.no_grad():
             logits = ensemble(batch.to(device))
         rows = slice(start, start + len(batch))
-        yield rows, torch.log_softmax(logits.double(), -1)
+        yield rows, logits.double()
         start = rows.stop
+
+
+def predict_batches(ensemble, X, device):
+    """As `logit_batches`, with log-probabilities in the place of logits."""
+    for rows, logits in logit_batches(ensemble, X, device):
+        yield rows, torch.log_softmax(logits, -1)

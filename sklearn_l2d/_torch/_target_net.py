@@ -31,8 +31,8 @@ class TargetNet(Net):
         return -(q * torch.log_softmax(logits, -1)).sum() / q.sum().clamp(min=1e-12)
 
 
-def build_target_net(module, n_features, n_outputs, hidden_layer_sizes, dtype, **settings):
-    """Initialised `TargetNet`; the settings are those of `Net.build`."""
+def build_target_net(module, n_features, n_outputs, hidden_layer_sizes, dtype, net_class=TargetNet, **settings):
+    """Initialised `TargetNet`, or another `Net` of one member; the settings are those of `Net.build`."""
     build = partial(
         build_ensemble,
         module,
@@ -40,7 +40,7 @@ def build_target_net(module, n_features, n_outputs, hidden_layer_sizes, dtype, *
         n_outputs=n_outputs,
         hidden_layer_sizes=tuple(hidden_layer_sizes),
     )
-    net = TargetNet.build(partial(Single, build), **settings)
+    net = net_class.build(partial(Single, build), **settings)
     net.module_.to(dtype)
     return net
 

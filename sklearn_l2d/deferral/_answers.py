@@ -45,30 +45,35 @@ def check_error_cost(error_cost, n_classes, smoothing):
 
 def consultation_nats(cost, experts, targets, omega, n_classes, smoothing):
     """What asking each expert (M,) costs, in nats; the price of a target is shared by its members' memberships."""
-    nats = np.zeros(len(experts))
+    return expert_prices(cost, experts, targets, omega) * error_nats(n_classes, smoothing)
+
+
+def expert_prices(cost, experts, targets=(), omega=None, *, parameter="consultation_cost"):
+    """What asking each expert (M,) costs, in errors; `targets` with memberships `omega` may have prices, too."""
+    prices = np.zeros(len(experts))
     if cost is None:
-        return nats
+        return prices
     if hasattr(cost, "items"):
         people, groups = {n: i for i, n in enumerate(experts)}, {n: k for k, n in enumerate(targets)}
         for name, price in cost.items():
             if name in people:
-                nats[people[name]] += price
+                prices[people[name]] += price
             elif name in groups:
-                nats += price * omega[:, groups[name]]
+                prices += price * omega[:, groups[name]]
             else:
                 raise ValueError(
-                    f"consultation_cost names {name!r}, neither an expert {list(experts)} nor a target {list(targets)}."
+                    f"{parameter} names {name!r}, neither an expert {list(experts)} nor a target {list(targets)}."
                 )
     else:
-        nats = np.asarray(cost, dtype=float)
-        if nats.shape not in [(), (len(experts),)]:
+        prices = np.asarray(cost, dtype=float)
+        if prices.shape not in [(), (len(experts),)]:
             raise ValueError(
-                f"consultation_cost has shape {nats.shape}; pass a number, one for each of {len(experts)} experts, "
+                f"{parameter} has shape {prices.shape}; pass a number, one for each of {len(experts)} experts, "
                 "or a mapping."
             )
-    if not np.isfinite(nats).all():
-        raise ValueError(f"consultation_cost={cost!r} is not finite; omit experts with offboard or workload bounds.")
-    return nats * error_nats(n_classes, smoothing)
+    if not np.isfinite(prices).all():
+        raise ValueError(f"{parameter}={cost!r} is not finite; omit experts with offboard or workload bounds.")
+    return prices
 
 
 def check_omega(omega, n_experts):

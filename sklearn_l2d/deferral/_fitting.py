@@ -49,8 +49,11 @@ class Team(NamedTuple):
 class FittingMixin:
     """The `fit` of a deferrer; a subclass learns in `_learn`.
 
-    Every change is made on a copy, so that a failure leaves the estimator as it was.
+    Every change is made on a copy, so that a failure leaves the estimator as it was. `_silence` says what becomes of
+    experts without any annotation.
     """
+
+    _silence = "what they would answer is taken from everybody's"
 
     def set_params(self, **params):
         """Set parameters of the deferrer and, by ``classifier__x`` for instance, of its parts.
@@ -161,7 +164,7 @@ class FittingMixin:
             raise ValueError("annotations are all missing; pass some, or None to go without experts.")
         if len(silent):
             warnings.warn(
-                f"the experts {list(silent)} have no annotation: what they would answer is taken from everybody's.",
+                f"the experts {list(silent)} have no annotation: {self._silence}.",
                 stacklevel=7,
             )
         return codes, experts

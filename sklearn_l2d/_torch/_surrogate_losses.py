@@ -1,0 +1,98 @@
+"""Surrogate losses of learning to defer: logits and what every option is worth -> one loss per row.
+
+All of them take logits and ``value``, the worth of each option: 1 where it decides rightly, 0 where it errs, NaN where
+nobody knows because the annotation is missing. The loss of a row with a missing annotation is the loss without that
+expert: its logit leaves the normaliser as well, since to keep it there with a worth of 0 would train the absence as an
+error. Everything stays in log space, so that logits of any size give finite losses and gradients.
+"""
+
+import torch
+from torch.nn.functional import logsigmoid
+
+
+def softmax_loss(logits, value):
+    """``-sum_k value_k log softmax_k`` (Multi-L2D Eq. 8, and the comp-sum loss of the two-stage approach).
+
+    Parameters
+    ----------
+    logits, value : tensors of shape (b, O)
+        Of the C classes and the M experts, or of the M experts and the classifier.
+
+    Returns
+    -------
+    loss : tensor of shape (b,)
+    """
+    missing = value.isnan()
+    log_share = torch.log_softmax(logits.masked_fill(missing, -torch.inf), -1)
+    return -(value.nan_to_num() * log_share.masked_fill(missing, 0.0)).sum(-1)
+
+
+def one_vs_all_loss(logits, value):
+    """One logistic loss per option (Multi-L2D Eq. 9).
+
+    Parameters
+    ----------
+    logits, value : tensors of shape (b, C + M)
+        Of the classes and the experts.
+
+    Returns
+    -------
+    loss : tensor of shape (b,)
+    """
+    worth = value.nan_to_num()
+    each = -worth * logsigmoid(logits) - (1 - worth) * logsigmoid(-logits)
+    return each.masked_fill(value.isnan(), 0.0).sum(-1)
+
+
+def realizable_loss(logits, value, *, n_classes, alpha):
+    """``-alpha log(share of y or of a right expert) - (1 - alpha) log p(y)`` for at most one expert.
+
+    An expert whose right answer is worth less than 1, because asking costs, mixes the losses of a right and of a wrong
+    expert in that proportion.
+
+    Parameters
+    ----------
+    logits, value : tensors of shape (b, C + 1) or (b, C)
+        Of the classes, one-hot in `value`, and the expert.
+    n_classes : int
+        C.
+    alpha : float
+        Weight of the first term; the second one trains the classifier alone.
+
+    Returns
+    -------
+    loss : tensor of shape (b,)
+    """
+    log_share = torch.log_softmax(logits.masked_fill(value.isnan(), -torch.inf), -1)
+    truth, worth = value[:, :n_classes], value[:, n_classes:].nan_to_num().sum(-1)
+    of_truth = (truth * log_share[:, :n_classes]).sum(-1)
+    either = torch.cat([of_truth.unsqueeze(-1), log_share[:, n_classes:]], -1).logsumexp(-1)
+    team = -worth * either - (1 - worth) * of_truth
+    alone = -(truth * torch.log_softmax(logits[:, :n_classes], -1)).sum(-1)
+    return alpha * team + (1 - alpha) * alone
+
+
+def mixture_loss(logits, value, *, n_classes):
+    """``-ln(w_0 p(y) + sum_j w_j 1(m_j = y))``, the mixture of experts of Hemmer et al. (2022).
+
+    Parameters
+    ----------
+    logits : tensor of shape (b, C + M + 1)
+        Of the classes, and of the allocator over the experts and, last, the classifier.
+    value : tensor of shape (b, C + M)
+        Of the classes, one-hot, and the experts, 0 or 1.
+    n_classes : int
+        C.
+
+    Returns
+    -------
+    loss : tensor of shape (b,)
+        Finite without any smoothing: the term of the classifier is a finite number in log space.
+    """
+    truth, right = value[:, :n_classes], value[:, n_classes:]
+    log_truth = (truth * torch.log_softmax(logits[:, :n_classes], -1)).sum(-1, keepdim=True)
+    people, classifier = logits[:, n_classes:-1], logits[:, -1:]
+    allocated = torch.cat([people.masked_fill(right.isnan(), -torch.inf), classifier], -1)
+    log_weight = torch.log_softmax(allocated, -1)
+    explained = log_weight[:, :-1].masked_fill(right != 1, -torch.inf)
+    return -torch.cat([explained, log_weight[:, -1:] + log_truth], -1).logsumexp(-1)
