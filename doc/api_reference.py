@@ -14,7 +14,7 @@ API_REFERENCE = [
         "module": "sklearn_l2d.deferral",
         "title": "Who should decide",
         "summary": "Route every item to the classifier or to a group of experts, under workload limits.",
-        "names": ["ClusterDeferral"],
+        "names": ["BestExpert", "ClassifierOnly", "ClusterDeferral"],
     },
     {
         "module": "sklearn_l2d.annotations",

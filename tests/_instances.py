@@ -9,7 +9,7 @@ from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
 from sklearn_l2d.cluster import BetaExpertEncoder
-from sklearn_l2d.deferral import ClusterDeferral
+from sklearn_l2d.deferral import BestExpert, ClassifierOnly, ClusterDeferral
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,8 @@ INSTANCES = [
         grid={"coverage": [0.2, 0.8], "annotation_smoothing": [0.001, 0.1]},
         expected_failed_checks=_WEIGHTS,
     ),
+    Instance(ClassifierOnly(LogisticRegression(), random_state=0), "deferrer", grid={"classifier__C": [0.01, 1.0]}),
+    Instance(BestExpert(LogisticRegression(), random_state=0), "deferrer", grid={"classifier__C": [0.01, 1.0]}),
 ]
 
 

@@ -1,0 +1,67 @@
+"""Newcomers of deferrers that know an expert by right and wrong answers alone."""
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._numerics._profiles import tally_answers
+from ._roster import RosterMixin
+
+
+class TallyRosterMixin(RosterMixin):
+    """Roster of a deferrer whose targets are single experts and whose scores follow from their tallies."""
+
+    def onboard(self, experts, X, annotations, y=None):
+        """Take experts on; what they got right decides how they are used, nothing is trained.
+
+        Parameters
+        ----------
+        experts : sequence of hashable, or one name
+            Names; an expert who is known already is judged anew.
+        X : array-like of shape (n_samples, n_features)
+            Items that they labelled.
+        annotations : array-like or DataFrame of shape (n_samples, len(experts))
+            Their answers, with missing entries.
+        y : array-like of shape (n_samples,)
+            True labels; there is no judging without them.
+
+        Returns
+        -------
+        self : object
+            The deferrer with a larger roster.
+
+        Raises
+        ------
+        ValueError
+            If the deferrer has never seen experts, `y` is None, or the shapes or labels do not go together.
+        """
+        check_is_fitted(self)
+        if len(self.targets_) == 0:
+            raise ValueError(
+                "fitted without experts: there is nothing to compare newcomers with; fit with annotations."
+            )
+        if y is None:
+            raise ValueError("y is None, but newcomers are judged by what they got right; pass the true labels.")
+        names, _, codes = self._check_newcomers(experts, X, annotations)
+        right, seen = tally_answers(codes, self._known_truth(X, y))
+        draft = self._copy_with(**self._with_targets(names))
+        draft._take_on({"experts_": names, "omega_": draft._place(names), "_right": right, "_seen": seen})
+        return self._take_over(draft)
+
+    def _with_targets(self, names):
+        """Fitted attributes with one entry per target, with a new target for every name that has none yet."""
+        fresh = names[[name not in set(self.targets_) for name in names]]
+        return {
+            "targets_": np.concatenate([self.targets_, fresh]),
+            "omega_": np.pad(self.omega_, ((0, 0), (0, len(fresh)))),
+            "target_shares_": _insert_zeros(self.target_shares_, len(fresh)),
+        }
+
+    def _place(self, names):
+        """Memberships (len(names), n_targets) of newcomers."""
+        place = {name: k for k, name in enumerate(self.targets_)}
+        return np.eye(len(self.targets_))[[place[name] for name in names]]
+
+
+def _insert_zeros(values, n):
+    """Entries for new targets, in front of the classifier's."""
+    return np.insert(values, len(values) - 1, np.zeros(n))
