@@ -8,7 +8,7 @@ API_REFERENCE = [
         "module": "sklearn_l2d.cluster",
         "title": "Who behaves alike",
         "summary": "Learn a few annotation behaviours from anonymous counts and place known experts on them.",
-        "names": ["AnnotatorLDA", "BetaExpertEncoder"],
+        "names": ["AnnotatorLDA", "BetaExpertEncoder", "FuzzyCMeans"],
     },
     {
         "module": "sklearn_l2d.deferral",

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
-from sklearn_l2d.cluster import BetaExpertEncoder
+from sklearn_l2d.cluster import BetaExpertEncoder, FuzzyCMeans
 from sklearn_l2d.deferral import BestExpert, ClassifierOnly, ClusterDeferral
 
 
@@ -21,7 +21,7 @@ class Instance:
     """
 
     estimator: BaseEstimator
-    kind: str  # "annotator", "encoder" or "deferrer"
+    kind: str  # "annotator", "encoder", "clusterer" or "deferrer"
     grid: dict = field(default_factory=dict)
     expected_failed_checks: dict = field(default_factory=dict)
 
@@ -46,6 +46,7 @@ INSTANCES = [
     Instance(AnnotatorLDA(dtype="float64", **_FAST), "annotator", grid={"n_clusters": [1, 3], "alpha": [5.0]}),
     Instance(BetaExpertEncoder(), "encoder"),
     Instance(BetaExpertEncoder(prior=(1, 2), with_variance=True), "encoder"),
+    Instance(FuzzyCMeans(3, n_init=2, random_state=0), "clusterer"),
     Instance(
         ClusterDeferral(AnnotatorLDA(**_FAST), n_groups=2, **_GATE),
         "deferrer",
@@ -103,6 +104,8 @@ def fit(instance, estimator, crowd):
     """Fit an estimator of the kind of `instance` to the crowd."""
     if instance.kind == "annotator":
         return estimator.fit(crowd.X, crowd.counts)
+    if instance.kind == "clusterer":
+        return estimator.fit(crowd.X)
     return estimator.fit(crowd.X, crowd.y, annotations=crowd.annotations)
 
 
@@ -117,6 +120,8 @@ def outputs(instance, estimator, crowd):
             "item_posterior": estimator.item_posterior(X, crowd.counts),
             "score": np.array(estimator.score(X, crowd.counts)),
         }
+    if instance.kind == "clusterer":
+        return {"transform": estimator.transform(X), "predict": estimator.predict(X)}
     if instance.kind == "encoder":
         return {
             "transform": np.asarray(estimator.transform(X, annotations, crowd.y)),

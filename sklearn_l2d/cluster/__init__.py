@@ -2,5 +2,6 @@
 
 from ._annotator_lda import AnnotatorLDA
 from ._beta_expert_encoder import BetaExpertEncoder
+from ._fuzzy_c_means import FuzzyCMeans
 
-__all__ = ["AnnotatorLDA", "BetaExpertEncoder"]
+__all__ = ["AnnotatorLDA", "BetaExpertEncoder", "FuzzyCMeans"]
