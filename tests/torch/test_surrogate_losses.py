@@ -1,0 +1,117 @@
+"""Surrogate losses against formulas written out row by row, and at extreme logits."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+from sklearn_l2d._numerics._surrogate_links import less_price, one_vs_all_link, softmax_link
+from sklearn_l2d._torch._surrogate_losses import mixture_loss, one_vs_all_loss, realizable_loss, softmax_loss
+
+NAN = np.nan
+N_CLASSES = 3
+
+
+def sigmoid(g):
+    return 1 / (1 + np.exp(-g))
+
+
+def naive(name, g, label, right, alpha=0.3):
+    """Loss of one row as printed: class logits, then those of the experts; `right` holds 0, 1 or NaN."""
+    here = [j for j, r in enumerate(right) if r == r]
+    if name == "ova":
+        loss = -sum(np.log(sigmoid(g[c]) if c == label else 1 - sigmoid(g[c])) for c in range(N_CLASSES))
+        for j in here:
+            chance = sigmoid(g[N_CLASSES + j])
+            loss -= right[j] * np.log(chance) + (1 - right[j]) * np.log(1 - chance)
+        return loss
+    e = np.exp(g)
+    if name == "mixture":
+        weights = e[N_CLASSES:]
+        total = sum(weights[j] for j in here) + weights[-1]
+        explained = weights[-1] * e[label] / e[:N_CLASSES].sum() + sum(weights[j] * right[j] for j in here)
+        return -np.log(explained / total)
+    total = e[:N_CLASSES].sum() + sum(e[N_CLASSES + j] for j in here)
+    if name == "softmax":
+        return -np.log(e[label] / total) - sum(right[j] * np.log(e[N_CLASSES + j] / total) for j in here)
+    alone = -np.log(e[label] / e[:N_CLASSES].sum())
+    team = -np.log((e[label] + sum(right[j] * e[N_CLASSES + j] for j in here)) / total)
+    return alpha * team + (1 - alpha) * alone
+
+
+LOSSES = {
+    "softmax": softmax_loss,
+    "ova": one_vs_all_loss,
+    "realizable": partial(realizable_loss, n_classes=N_CLASSES, alpha=0.3),
+    "mixture": partial(mixture_loss, n_classes=N_CLASSES),
+}
+each_loss = pytest.mark.parametrize("name", list(LOSSES))
+
+
+def n_outputs(name, n_experts):
+    return N_CLASSES + n_experts + (name == "mixture")
+
+
+def rows(name, seed=0, scale=2.0, n=60):
+    """Random logits, labels and right answers with missing ones."""
+    rng = np.random.default_rng(seed)
+    n_experts = 1 if name == "realizable" else 3
+    right = rng.choice([0.0, 1.0, NAN], size=(n, n_experts))
+    return rng.normal(0, scale, (n, n_outputs(name, n_experts))), rng.integers(N_CLASSES, size=n), right
+
+
+def loss_of(name, g, label, right):
+    value = np.column_stack([np.eye(N_CLASSES)[label], right])
+    return LOSSES[name](torch.as_tensor(g), torch.as_tensor(value, dtype=torch.as_tensor(g).dtype))
+
+
+@each_loss
+def test_loss_is_the_printed_formula(name):
+    g, label, right = rows(name)
+    expected = [naive(name, *row) for row in zip(g, label, right, strict=True)]
+    assert_allclose(loss_of(name, g, label, right).numpy(), expected, rtol=1e-10, atol=1e-12)
+
+
+@each_loss
+def test_a_missing_annotation_is_an_expert_who_is_not_there(name):
+    g, label, right = rows(name)
+    right[:, -1] = NAN
+    column = N_CLASSES + right.shape[1] - 1
+    without = loss_of(name, np.delete(g, column, axis=1), label, right[:, :-1])
+    assert_allclose(loss_of(name, g, label, right).numpy(), without.numpy(), rtol=1e-12)
+    logits = torch.tensor(g, requires_grad=True)
+    loss_of(name, logits, label, right).sum().backward()
+    assert (logits.grad[:, column] == 0).all()
+    assert (logits.grad[:, :column] != 0).any()
+
+
+@each_loss
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_extreme_logits_give_finite_losses_and_gradients(name, dtype):
+    g, label, right = rows(name, scale=1.0)
+    logits = torch.tensor(1e4 * np.sign(g), dtype=dtype, requires_grad=True)
+    loss = loss_of(name, logits, label, right)
+    loss.sum().backward()
+    assert loss.isfinite().all()
+    assert loss.max() > 9e3
+    assert logits.grad.isfinite().all()
+    assert (loss >= 0).all()
+
+
+def test_price_in_the_realizable_loss_mixes_a_right_and_a_wrong_answer():
+    g, label, _ = rows("realizable")
+    free, wrong, paid = (loss_of("realizable", g, label, np.full((60, 1), v)).numpy() for v in (1.0, 0.0, 0.75))
+    assert_allclose(paid, 0.75 * free + 0.25 * wrong, rtol=1e-10)
+
+
+def test_links_at_extreme_logits_and_prices():
+    logits = np.array([[1e4, 0.0, 2e4, -1e4]])
+    for link in (softmax_link, one_vs_all_link):
+        log_class, log_right = link(logits, 2)
+        assert np.isfinite(log_class).all()
+        assert np.isfinite(log_right).all()
+    log_right = np.log([[0.5, 0.2, 0.3]])
+    assert_allclose(np.exp(less_price(log_right, np.array([0.1, 0.2, 0.0]))), [[0.4, 0.0, 0.3]], atol=1e-15)
+    assert less_price(log_right, np.array([0.0, 1.0, 0.0]))[0, 1] == -np.inf
