@@ -8,8 +8,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
-from sklearn_l2d.cluster import BetaExpertEncoder, FuzzyCMeans
-from sklearn_l2d.deferral import BestExpert, ClassifierOnly, ClusterDeferral
+from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans
+from sklearn_l2d.deferral import BestExpert, ClassifierOnly, ClusterDeferral, ConfidenceDeferral
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,11 @@ INSTANCES = [
         expected_failed_checks=_WEIGHTS,
     ),
     Instance(ClassifierOnly(LogisticRegression(), random_state=0), "deferrer", grid={"classifier__C": [0.01, 1.0]}),
+    Instance(
+        ConfidenceDeferral(LogisticRegression(), cv=2, coverage=0.5, random_state=0),
+        "deferrer",
+        grid={"coverage": [0.2, 0.8], "classifier__C": [0.01, 1.0]},
+    ),
     Instance(BestExpert(LogisticRegression(), random_state=0), "deferrer", grid={"classifier__C": [0.01, 1.0]}),
 ]
 

@@ -240,7 +240,10 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """Scores (n, n_targets + 1) of checked items, the classifier last; the largest one decides."""
         if len(self.targets_) == 0:
             return np.zeros((len(X), 1))
-        scores = self._scores(X)
+        return self._masked(self._scores(X))
+
+    def _masked(self, scores):
+        """Scores, changed in place, with nothing for whoever has left."""
         scores[:, :-1][:, self.selection_.sum(1) <= 0] = -np.inf  # a target that has lost everybody
         scores[np.isneginf(scores).all(1), -1] = 0.0  # whoever was to decide has left
         return scores

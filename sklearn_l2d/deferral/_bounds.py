@@ -44,6 +44,18 @@ class ShareBounds(NamedTuple):
             target_lower=np.where(gone, 0.0, self.target_lower), target_upper=np.where(gone, 0.0, self.target_upper)
         )
 
+    def with_lone_experts(self, omega):
+        """The same bounds, with those of an expert who is a target alone on the target, too.
+
+        Offsets then meet them by the scores; left to the experts alone, who serves in their place is arbitrary.
+        """
+        member = omega > 0
+        target, expert = np.nonzero(member & (member.sum(1, keepdims=True) == 1) & (member.sum(0) == 1))
+        lower, upper = self.target_lower.copy(), self.target_upper.copy()
+        lower[target] = np.maximum(lower[target], self.expert_lower[expert])
+        upper[target] = np.minimum(upper[target], self.expert_upper[expert])
+        return self._replace(target_lower=lower, target_upper=upper)
+
 
 def restricts(lower, upper):
     """Whether bounds on shares exclude anything."""

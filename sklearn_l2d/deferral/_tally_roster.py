@@ -53,7 +53,7 @@ class TallyRosterMixin(RosterMixin):
         return {
             "targets_": np.concatenate([self.targets_, fresh]),
             "omega_": np.pad(self.omega_, ((0, 0), (0, len(fresh)))),
-            "target_shares_": _insert_zeros(self.target_shares_, len(fresh)),
+            "target_shares_": insert_zeros(self.target_shares_, len(fresh)),
         }
 
     def _place(self, names):
@@ -62,6 +62,6 @@ class TallyRosterMixin(RosterMixin):
         return np.eye(len(self.targets_))[[place[name] for name in names]]
 
 
-def _insert_zeros(values, n):
+def insert_zeros(values, n):
     """Entries for new targets, in front of the classifier's."""
     return np.insert(values, len(values) - 1, np.zeros(n))
