@@ -1,0 +1,256 @@
+"""Learning to defer in one stage: classifier and rejector are one net with a consistent surrogate loss."""
+
+import numbers
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .._numerics._surrogate_links import less_price, one_vs_all_link, softmax_link
+from .._sklearn import Interval, StrOptions
+from .._torch._surrogate_losses import one_vs_all_loss, realizable_loss, softmax_loss
+from .._torch._surrogate_net import predict_logits
+from ._surrogate import JointDeferrer
+
+_LINKS = {"softmax": softmax_link, "ova": one_vs_all_link, "realizable": softmax_link}
+
+
+def _estimates_correctness(deferrer):
+    if deferrer.surrogate == "realizable":
+        raise AttributeError(
+            "surrogate='realizable' does not estimate how often the expert is right; use 'ova' or 'softmax'."
+        )
+    return True
+
+
+class OneStageDeferral(JointDeferrer):
+    """Train one net with an output per class and per expert; the largest output decides.
+
+    The loss is a surrogate of the team's errors. "softmax" and "ova" are the multi-expert losses of Multi-L2D, after
+    Mozannar and Sontag (2020) and Verma and Nalisnick (2022). Where the net can represent it, their minimum is the best
+    rule there is: the classifier decides where ``max_c p(c | x)`` is above ``p(m_j = y | x)`` of every expert, else the
+    expert who is most often right. "realizable" is the loss of Mozannar et al. (2023) for a single expert.
+
+    Parameters
+    ----------
+    surrogate : {"softmax", "ova", "realizable"}, default="softmax"
+        "softmax" is Eq. 8 of Multi-L2D, "ova" one logistic loss per class and expert, Eq. 9, whose estimates of who is
+        right are better calibrated. "realizable" takes exactly one expert; it finds a rule without errors where the net
+        has one, but see Notes.
+
+    alpha : float, default=0.5
+        Of "realizable": weight of the team's loss in ``alpha * team + (1 - alpha) * cross-entropy of the classifier``.
+
+    expert_cost : float, array-like of shape (n_experts,), mapping or None, default=None
+        Cost of asking, at least 0, in units of one error; a mapping goes from names to costs. With "softmax" and "ova"
+        it leaves the loss as it is and is subtracted where the decision is made: expert j decides where
+        ``p(m_j = y | x) - cost_j``, by `predict_expert_correctness` before clipping, is above ``max_c p(c | x)``.
+        With "realizable" it is in the loss: a right answer of a cost below 1 mixes the losses of a right answer, with
+        weight 1 - cost, and of a wrong one, with weight cost.
+
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, which multiply the loss of a row.
+
+    missing_label : object, default=None
+        Marker of a missing annotation; None takes NaN, None, pandas.NA, masked entries and -1 unless it is a class.
+
+    module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
+        Of the net, as in `AnnotatorLDA`; defaults None, (64,), "sgd", 0.05, 0.9, 0.001, 64 and 60.
+
+    device : str, default="auto"
+        "auto" takes CUDA when there is one.
+
+    dtype : {"float32", "float64"}, default="float32"
+        Floating type of the training.
+
+    verbose : int, default=0
+        1 prints a line per epoch, 2 shows progress bars.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the net and of the draws of `assign_experts`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels in `y`.
+    classifier_ : object
+        The first outputs of the net, with `predict` and `predict_proba`: the softmax over the classes, or with "ova"
+        the sigmoids of the classes scaled to a sum of 1.
+    experts_ : ndarray of shape (n_experts,)
+        Names of the experts.
+    n_experts_ : int
+        Number of experts.
+    targets_ : ndarray of shape (n_targets,)
+        The experts of `fit`: everybody is a target.
+    omega_ : ndarray of shape (n_experts, n_targets)
+        Who is which target.
+    selection_ : ndarray of shape (n_targets, n_experts)
+        The same, transposed.
+    net_ : object
+        The trained net; private in everything but name.
+    temperature_ : float
+        1: the classifier is taken as it is.
+    target_shares_ : ndarray of shape (n_targets + 1,)
+        Shares of the unlabelled items of `fit`, else of the labelled ones, the classifier last.
+    coverage_ : float
+        The classifier's share.
+    workload_ : ndarray of shape (n_experts,)
+        Share of the items that each expert serves.
+    n_iter_ : int
+        Epochs run.
+    history_ : list of dict
+        Loss of every epoch.
+    n_features_in_ : int
+        Number of columns of `X`.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, where it has string names.
+
+    See Also
+    --------
+    TwoStageDeferral : Defers around a classifier that is given or trained first.
+    MixtureOfExpertsDeferral : An older joint loss, which is not consistent.
+    ClusterDeferral : Needs fewer labels per expert, and takes bounds on workloads.
+
+    Notes
+    -----
+    When not to use it: every expert is an output of its own, so that an expert with few labels is learnt from those
+    alone, and the sum over experts in the loss leaves less and less of the net to the classifier as experts are added.
+    Coverage follows from the loss and cannot be requested.
+
+    "realizable" is consistent only where some rule of the net makes no errors. For C equally likely classes and an
+    expert who is right with probability p on each, it defers above ``p = 2 / (C + 1)``, the best rule above ``1 / C``.
+
+    A missing annotation leaves the loss, and with "softmax" the normaliser, since published code that takes it for a
+    wrong answer trains every expert down by the share of what is missing. An expert without any annotation is never
+    asked. Losses are computed in log space, where published code overflows or meets 0 times infinity. The denominators
+    of Multi-L2D Eq. 25 and 26 are corrected to ``1 + sum``, as in Eq. 11.
+
+    References
+    ----------
+    Multi-L2D: Learning to defer to multiple experts: consistent surrogate losses, confidence calibration, and conformal
+    ensembles, sections 3 and 4. Mozannar and Sontag (2020), Consistent estimators for learning to defer to an expert.
+    Verma and Nalisnick (2022), Calibrated learning to defer with one-vs-all classifiers. Mozannar et al. (2023), Who
+    should predict? Exact algorithms for learning to defer to humans. Mao, Mohri and Zhong (2024), Realizable
+    H-consistent and Bayes-consistent loss functions for learning to defer.
+
+    Examples
+    --------
+    >>> from sklearn_l2d.datasets import load_digits_crowd
+    >>> from sklearn_l2d.deferral import OneStageDeferral
+    >>> crowd = load_digits_crowd(random_state=0)
+    >>> team = OneStageDeferral("ova", random_state=0)
+    >>> team.fit(crowd.X_identified, crowd.y_identified, annotations=crowd.annotations)
+    OneStageDeferral(random_state=0, surrogate='ova')
+    >>> team.score(crowd.X_test, crowd.y_test, annotations=crowd.annotations_test) > 0.8
+    True
+    >>> correctness = team.predict_expert_correctness(crowd.X_test)
+    >>> correctness.shape
+    (300, 6)
+    """
+
+    _parameter_constraints: ClassVar = {
+        **JointDeferrer._parameter_constraints,
+        "surrogate": [StrOptions(set(_LINKS))],
+        "alpha": [Interval(numbers.Real, 0, 1, closed="right")],
+        "expert_cost": [numbers.Real, "array-like", dict, None],
+    }
+
+    def __init__(
+        self,
+        surrogate="softmax",
+        *,
+        alpha=0.5,
+        expert_cost=None,
+        class_weight=None,
+        missing_label=None,
+        module=None,
+        hidden_layer_sizes=(64,),
+        optimizer="sgd",
+        lr=0.05,
+        momentum=0.9,
+        weight_decay=0.001,
+        batch_size=64,
+        max_epochs=60,
+        device="auto",
+        dtype="float32",
+        verbose=0,
+        random_state=None,
+    ):
+        super().__init__(
+            class_weight=class_weight,
+            missing_label=missing_label,
+            module=module,
+            hidden_layer_sizes=hidden_layer_sizes,
+            optimizer=optimizer,
+            lr=lr,
+            momentum=momentum,
+            weight_decay=weight_decay,
+            batch_size=batch_size,
+            max_epochs=max_epochs,
+            device=device,
+            dtype=dtype,
+            verbose=verbose,
+            random_state=random_state,
+        )
+        self.surrogate = surrogate
+        self.alpha = alpha
+        self.expert_cost = expert_cost
+
+    @available_if(_estimates_correctness)
+    def predict_expert_correctness(self, X, return_clipped=False):
+        """How probable it is that each expert is right.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        return_clipped : bool, default=False
+            Whether to say which estimates were above 1.
+
+        Returns
+        -------
+        correctness : ndarray of shape (n_samples, n_experts)
+            In the order of `experts_`. With "ova" the sigmoid of the expert's output (Multi-L2D Eq. 13). With "softmax"
+            ``t_j / (1 - sum t)`` of the experts' shares t (Eq. 12), which has no upper bound and is clipped to 1. An
+            expert without any annotation in `fit` gets the correctness of everybody.
+        clipped : ndarray of bool of shape (n_samples, n_experts)
+            Where the estimate was above 1, so that it says no more than "high"; with `return_clipped` only.
+        """
+        check_is_fitted(self)
+        logits = predict_logits(self.net_, self._check_items(X))
+        log_right = self.classifier_.link(logits, len(self.classes_))[1]
+        correctness, clipped = np.exp(np.minimum(log_right, 0.0)), (log_right > 0) & ~self._silent
+        correctness[:, self._silent] = self._strengths[0]
+        correctness, clipped = correctness @ self.omega_.T, clipped @ self.omega_.T > 0  # those who are still here
+        return (correctness, clipped) if return_clipped else correctness
+
+    def _check_settings(self):
+        if self.surrogate == "realizable" and len(self.experts_) > 1:
+            raise ValueError(
+                f"surrogate='realizable' takes exactly one expert, but annotations have {len(self.experts_)}; use "
+                "'ova' or 'softmax', or pass the column of one expert."
+            )
+        self._prices()
+
+    def _learn(self, team):
+        in_loss = self.surrogate == "realizable"
+        self._price = np.zeros(len(self.experts_)) if in_loss else self._prices()
+        super()._learn(team)
+
+    def _value(self, team):
+        right = super()._value(team)
+        return right * np.maximum(1 - self._prices(), 0) if self.surrogate == "realizable" else right
+
+    def _row_loss(self):
+        if self.surrogate == "realizable":
+            return partial(realizable_loss, n_classes=len(self.classes_), alpha=self.alpha)
+        return {"softmax": softmax_loss, "ova": one_vs_all_loss}[self.surrogate]
+
+    def _link(self):
+        return _LINKS[self.surrogate]
+
+    def _option_scores(self, logits):
+        log_class, log_right = self.classifier_.link(logits, len(self.classes_))
+        return np.column_stack([less_price(log_right, self._price), log_class.max(1)])
