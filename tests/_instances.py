@@ -9,7 +9,13 @@ from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans
-from sklearn_l2d.deferral import BestExpert, ClassifierOnly, ClusterDeferral, ConfidenceDeferral
+from sklearn_l2d.deferral import (
+    BestExpert,
+    ClassifierOnly,
+    ClusterDeferral,
+    ConfidenceDeferral,
+    OneStageDeferral,
+)
 
 
 @dataclass(frozen=True)
@@ -21,7 +27,7 @@ class Instance:
     """
 
     estimator: BaseEstimator
-    kind: str  # "annotator", "encoder", "clusterer" or "deferrer"
+    kind: str  # "annotator", "encoder", "clusterer", "roster" or "deferrer"
     grid: dict = field(default_factory=dict)
     expected_failed_checks: dict = field(default_factory=dict)
 
@@ -48,6 +54,11 @@ INSTANCES = [
     Instance(BetaExpertEncoder(prior=(1, 2), with_variance=True), "encoder"),
     Instance(FuzzyCMeans(3, n_init=2, random_state=0), "clusterer"),
     Instance(
+        AgreementClustering(2),
+        "roster",
+        expected_failed_checks={"check_complex_data": "its one column is refused before its type"},
+    ),
+    Instance(
         ClusterDeferral(AnnotatorLDA(**_FAST), n_groups=2, **_GATE),
         "deferrer",
         grid={"clusterer__n_clusters": [1, 2], "n_groups": [1, 2]},
@@ -66,12 +77,28 @@ INSTANCES = [
         grid={"coverage": [0.2, 0.8], "classifier__C": [0.01, 1.0]},
     ),
     Instance(BestExpert(LogisticRegression(), random_state=0), "deferrer", grid={"classifier__C": [0.01, 1.0]}),
+    Instance(
+        OneStageDeferral(hidden_layer_sizes=(4,), lr=0.1, batch_size=16, max_epochs=20, random_state=0),
+        "deferrer",
+        grid={"surrogate": ["softmax", "ova"], "expert_cost": [None, 0.1]},
+    ),
+    Instance(
+        OneStageDeferral("ova", hidden_layer_sizes=(4,), batch_size=16, max_epochs=20, dtype="float64", random_state=0),
+        "deferrer",
+        grid={"lr": [0.05, 0.1]},
+    ),
 ]
 
 
 def of_kind(kind):
     """Instances of one kind."""
     return [instance for instance in INSTANCES if instance.kind == kind]
+
+
+def fitted_to(*data):
+    """Instances that are fitted to "X", to "y" (labels or counts), or to both."""
+    given = {"clusterer": {"X"}, "roster": set()}
+    return [instance for instance in INSTANCES if given.get(instance.kind, {"X", "y"}) >= set(data)]
 
 
 def with_parameter(instances, name):
@@ -111,6 +138,8 @@ def fit(instance, estimator, crowd):
         return estimator.fit(crowd.X, crowd.counts)
     if instance.kind == "clusterer":
         return estimator.fit(crowd.X)
+    if instance.kind == "roster":
+        return estimator.fit(crowd.annotations)
     return estimator.fit(crowd.X, crowd.y, annotations=crowd.annotations)
 
 
@@ -127,6 +156,8 @@ def outputs(instance, estimator, crowd):
         }
     if instance.kind == "clusterer":
         return {"transform": estimator.transform(X), "predict": estimator.predict(X)}
+    if instance.kind == "roster":
+        return {"labels": estimator.labels_, "agreement": estimator.agreement_}
     if instance.kind == "encoder":
         return {
             "transform": np.asarray(estimator.transform(X, annotations, crowd.y)),

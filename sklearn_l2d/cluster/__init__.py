@@ -1,7 +1,8 @@
 """Who behaves alike: behaviours of annotators, from anonymous votes."""
 
+from ._agreement_clustering import AgreementClustering
 from ._annotator_lda import AnnotatorLDA
 from ._beta_expert_encoder import BetaExpertEncoder
 from ._fuzzy_c_means import FuzzyCMeans
 
-__all__ = ["AnnotatorLDA", "BetaExpertEncoder", "FuzzyCMeans"]
+__all__ = ["AgreementClustering", "AnnotatorLDA", "BetaExpertEncoder", "FuzzyCMeans"]

@@ -1,5 +1,6 @@
 """How well annotations are predicted, how different experts are, and what a team of both achieves."""
 
+from ._agreement import krippendorff_alpha, pairwise_agreement
 from ._annotators import annotation_perplexity, consensus_agreement, membership_dissimilarity
 from ._coverage import (
     coverage_accuracy_auc,
@@ -15,7 +16,9 @@ __all__ = [
     "coverage_accuracy_auc",
     "coverage_accuracy_curve",
     "deferral_report",
+    "krippendorff_alpha",
     "membership_dissimilarity",
+    "pairwise_agreement",
     "team_accuracy",
     "workload_distribution",
 ]

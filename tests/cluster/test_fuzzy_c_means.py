@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
+from property.strategies import points
 from scipy.optimize import minimize
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
@@ -90,11 +90,7 @@ def test_points_that_are_all_alike():
     assert_allclose(fcm.memberships_, np.full((5, 2), 0.5))
 
 
-@given(
-    X=hnp.arrays(float, st.tuples(st.integers(3, 12), st.integers(1, 3)), elements=st.floats(-100, 100)),
-    m=st.sampled_from([1.01, 1.5, 2.0, 5.0]),
-    n_clusters=st.integers(1, 3),
-)
+@given(X=points(), m=st.sampled_from([1.01, 1.5, 2.0, 5.0]), n_clusters=st.integers(1, 3))
 @settings(max_examples=60, deadline=None)
 def test_the_objective_never_rises(X, m, n_clusters):
     _, log_u, history, _ = fuzzy_c_means(X, X[:n_clusters], m, max_iter=40, tol=0.0)

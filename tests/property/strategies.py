@@ -89,3 +89,10 @@ def vote_models(draw, real_votes=False):
     votes = draw(hnp.arrays(np.float64, (n, n_slots), elements=elements))
     alpha = draw(hnp.arrays(np.float64, n_components, elements=st.floats(0.1, 50)))
     return VoteModel(log_f, votes if votes.any() else votes + 1, alpha)
+
+
+@st.composite
+def points(draw, min_points=3, max_points=12):
+    """Points (n, D) in a few dimensions; some may be the same."""
+    shape = (draw(st.integers(min_points, max_points)), draw(st.integers(1, 3)))
+    return draw(hnp.arrays(float, shape, elements=st.floats(-100, 100)))
