@@ -7,7 +7,9 @@ from ._target_net import build_target_net
 
 
 class SurrogateNet(Net):
-    """Weighted mean of a loss per row; targets are the worth of every option and the row weights.
+    """Mean of a loss per row; targets are the worth of every option and row weights of mean 1 over the data set.
+
+    Weights are not scaled within a batch, where one without the heavy rows would count as much as any other.
 
     Attributes
     ----------
@@ -17,7 +19,7 @@ class SurrogateNet(Net):
 
     def batch_loss(self, logits, targets, X):
         value, weight = (target.to(logits.dtype) for target in targets)
-        return (weight * self.row_loss(logits, value)).sum() / weight.sum().clamp(min=1e-12)
+        return (weight * self.row_loss(logits, value)).mean()
 
 
 def build_surrogate_net(row_loss, **settings):

@@ -98,7 +98,8 @@ class SurrogateDeferrer(FittingMixin, RosterMixin, BaseDeferrer):
                 device=device,
             )
         weight = compute_sample_weight(self.class_weight, team.y)
-        rows = Rows(team.items, *(a.astype(self.dtype) for a in (value, weight)), dtype=dtype, device=device)
+        targets = (a.astype(self.dtype) for a in (value, weight / weight.mean()))
+        rows = Rows(team.items, *targets, dtype=dtype, device=device)
         self.history_ = train(net, rows, self.max_epochs, seed=self._seed, verbose=self.verbose, label="surrogate loss")
         self.net_, self.n_iter_ = net, len(self.history_)
 
