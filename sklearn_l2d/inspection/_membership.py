@@ -22,7 +22,7 @@ class MembershipDisplay:
         Names of the experts. None takes the index of a DataFrame, else 0, 1, ...
 
     std : array-like of shape (n_experts, n_clusters), default=None
-        Standard deviation of each entry, written below it where numbers are written.
+        Standard deviation of each entry, written below it where numbers are written. See the notes for what it covers.
 
     Attributes
     ----------
@@ -46,6 +46,13 @@ class MembershipDisplay:
     See Also
     --------
     sklearn_l2d.cluster.AnnotatorLDA : Learns behaviours and places experts.
+
+    Notes
+    -----
+    The deviations of `AnnotatorLDA` are those of the posterior of a membership, given the behaviours: one deviation to
+    both sides is a credible interval of about 68 %, and 1.645 deviations are one of about 90 %. On the embedded digits
+    the latter hold the membership from 700 labels in 89 to 91 % of draws of 10 to 100 labels, and the former in 66 to
+    73 %. Cut both at 0 and 1. What they leave out is that another archive would teach other behaviours.
 
     Examples
     --------
