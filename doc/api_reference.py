@@ -14,7 +14,15 @@ API_REFERENCE = [
         "module": "sklearn_l2d.deferral",
         "title": "Who should decide",
         "summary": "Route every item to the classifier or to a group of experts, under workload limits.",
-        "names": ["BestExpert", "ClassifierOnly", "ClusterDeferral", "ConfidenceDeferral", "OneStageDeferral"],
+        "names": [
+            "BestExpert",
+            "ClassifierOnly",
+            "ClusterDeferral",
+            "ConfidenceDeferral",
+            "MixtureOfExpertsDeferral",
+            "OneStageDeferral",
+            "TwoStageDeferral",
+        ],
     },
     {
         "module": "sklearn_l2d.annotations",

@@ -14,7 +14,9 @@ from sklearn_l2d.deferral import (
     ClassifierOnly,
     ClusterDeferral,
     ConfidenceDeferral,
+    MixtureOfExpertsDeferral,
     OneStageDeferral,
+    TwoStageDeferral,
 )
 
 
@@ -84,6 +86,17 @@ INSTANCES = [
     ),
     Instance(
         OneStageDeferral("ova", hidden_layer_sizes=(4,), batch_size=16, max_epochs=20, dtype="float64", random_state=0),
+        "deferrer",
+        grid={"lr": [0.05, 0.1]},
+    ),
+    Instance(
+        TwoStageDeferral(LogisticRegression(), cv=2, hidden_layer_sizes=(4,), max_epochs=3, random_state=0),
+        "deferrer",
+        grid={"classifier__C": [0.01, 1.0], "expert_cost": [None, 0.1]},
+        expected_failed_checks=_WEIGHTS,
+    ),
+    Instance(
+        MixtureOfExpertsDeferral(hidden_layer_sizes=(4,), lr=0.1, batch_size=16, max_epochs=20, random_state=0),
         "deferrer",
         grid={"lr": [0.05, 0.1]},
     ),

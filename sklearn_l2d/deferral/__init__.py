@@ -4,6 +4,16 @@ from ._best_expert import BestExpert
 from ._classifier_only import ClassifierOnly
 from ._cluster_deferral import ClusterDeferral
 from ._confidence_deferral import ConfidenceDeferral
+from ._mixture_of_experts import MixtureOfExpertsDeferral
 from ._one_stage import OneStageDeferral
+from ._two_stage import TwoStageDeferral
 
-__all__ = ["BestExpert", "ClassifierOnly", "ClusterDeferral", "ConfidenceDeferral", "OneStageDeferral"]
+__all__ = [
+    "BestExpert",
+    "ClassifierOnly",
+    "ClusterDeferral",
+    "ConfidenceDeferral",
+    "MixtureOfExpertsDeferral",
+    "OneStageDeferral",
+    "TwoStageDeferral",
+]
