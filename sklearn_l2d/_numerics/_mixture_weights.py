@@ -43,13 +43,11 @@ def mixture_weights(log_f, expert, n_experts, *, prior=None, tol=1e-6, max_iter=
     return weights, gap
 
 
-def weight_deviations(log_f, expert, n_experts, prior):
-    """Posterior standard deviation of the mixture weights, by Laplace's approximation in the softmax basis.
+def weight_posterior(log_f, expert, n_experts, prior):
+    """Posterior of the mixture weights, by Laplace's approximation in the softmax basis.
 
     The prior is a Dirichlet with parameters ``1 + prior``: flat beside the pseudo-counts. In the softmax basis its
-    mode is inside the simplex, so that the approximation holds for few annotations and for weights near zero. It
-    gives a Dirichlet posterior of m counts the variance ``p (1 - p) / m``; the m it implies is put into the right
-    ``p (1 - p) / (m + 1)``.
+    mode is inside the simplex, so that the approximation holds for few annotations and for weights near zero.
 
     Parameters
     ----------
@@ -58,8 +56,10 @@ def weight_deviations(log_f, expert, n_experts, prior):
 
     Returns
     -------
-    std : ndarray of shape (n_experts, K)
-        Of the posterior; of the prior for an expert without annotations.
+    weights : ndarray of shape (n_experts, K)
+        Mode in the softmax basis; the mean of the prior for an expert without annotations.
+    covariance : ndarray of shape (n_experts, K, K)
+        Of the weights; it vanishes along the vector of ones.
     """
     concentration = 1 + np.asarray(prior, dtype=float)
     weights, _ = mixture_weights(log_f, expert, n_experts, prior=concentration)
@@ -72,9 +72,28 @@ def weight_deviations(log_f, expert, n_experts, prior):
         posterior = posterior / posterior.sum(1, keepdims=True) * present[:, None]
         precision[members] -= _diagonal(posterior.sum(2)) - posterior @ posterior.transpose(0, 2, 1)
     # nothing depends on a constant added to all logits: fix it, for rounding hides the zero eigenvalue from a pinv
-    covariance = to_simplex @ np.linalg.solve(precision + 1, to_simplex)
+    return weights, to_simplex @ np.linalg.solve(precision + 1, to_simplex)
+
+
+def weight_deviations(log_f, expert, n_experts, prior):
+    """Posterior standard deviation of the mixture weights, from `weight_posterior`.
+
+    Laplace's approximation gives a Dirichlet posterior of m counts the variance ``p (1 - p) / m``; the m it implies
+    is put into the right ``p (1 - p) / (m + 1)``.
+
+    Parameters
+    ----------
+    log_f, expert, n_experts, prior
+        As in `mixture_weights`.
+
+    Returns
+    -------
+    std : ndarray of shape (n_experts, K)
+        Of the posterior; of the prior for an expert without annotations.
+    """
+    weights, covariance = weight_posterior(log_f, expert, n_experts, prior)
     variance = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0)
-    spread = np.diagonal(to_simplex, axis1=1, axis2=2)  # p (1 - p)
+    spread = weights * (1 - weights)
     return np.sqrt(variance / (1 + variance / np.maximum(spread, 1e-300)))
 
 

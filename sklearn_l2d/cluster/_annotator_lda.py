@@ -5,22 +5,21 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._encoding import check_row_count
 from .._numerics._dirichlet_categorical import responsibilities
 from .._numerics._marginal_likelihood import is_whole, log_marginal
-from .._numerics._mixture_weights import weight_deviations
-from .._sklearn import Interval, StrOptions, fit_context, transform_output
+from .._sklearn import Interval, StrOptions, fit_context
 from .._torch._annotation_net import sparse_counts
 from .._torch._net import OPTIMIZER_NAMES, predict_batches
-from ..annotations import encode_annotations, encode_counts, split_target
+from ..annotations import encode_counts
 from ._behaviour_training import BehaviourTrainingMixin
-from ._membership import observed_log_proba, place_the_silent, solve_membership
+from ._onboarding import OnboardingMixin
 
 
-class AnnotatorLDA(BehaviourTrainingMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class AnnotatorLDA(BehaviourTrainingMixin, OnboardingMixin, BaseEstimator):
     """Find behaviours in anonymous annotations, then say which behaviour each expert looks like.
 
     `fit` needs only how many people chose each class of each item, not who they were: a latent Dirichlet
@@ -177,8 +176,6 @@ class AnnotatorLDA(BehaviourTrainingMixin, ClassNamePrefixFeaturesOutMixin, Tran
     (6, 2)
     """
 
-    __metadata_request__transform: ClassVar = {"annotations": True}
-
     _parameter_constraints: ClassVar = {
         "n_clusters": [Interval(numbers.Integral, 1, None, closed="left")],
         "alpha": [Interval(numbers.Real, 0, None, closed="neither"), "array-like"],
@@ -318,104 +315,6 @@ class AnnotatorLDA(BehaviourTrainingMixin, ClassNamePrefixFeaturesOutMixin, Tran
         """
         return self._learn_chunk(X, y, classes)
 
-    def transform(self, X, annotations=None, return_std=False):
-        """Membership of every expert, from items whose annotators are known (L2D-Clusters Eq. 2 and 3, corrected).
-
-        Without `annotations` it has one row per *sample*, each equal to `cluster_weights_`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
-            Identified items.
-        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Who answered what, one column per expert, with missing entries.
-        return_std : bool, default=False
-            Also return how uncertain each membership is.
-
-        Returns
-        -------
-        membership : ndarray or DataFrame of shape (n_experts, n_clusters)
-            One row per expert on the simplex; with pandas output, indexed by expert.
-        std : ndarray of shape (n_experts, n_clusters)
-            Posterior standard deviation under a flat Dirichlet prior beside `membership_prior`, by Laplace's
-            approximation; only with `return_std`.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        ValueError
-            If an annotation is not one of `classes_`, or the rows do not match those of `X`.
-
-        Warns
-        -----
-        UserWarning
-            If an expert has no annotation; the membership is then `cluster_weights_`.
-        """
-        check_is_fitted(self)
-        items = self._check_items(X)
-        prior = self.membership_prior * self.cluster_weights_
-        if annotations is None:
-            nobody = np.empty((0, len(prior))), np.empty(0, dtype=int)
-            membership = np.tile(self.cluster_weights_, (len(items), 1))
-            return (membership, weight_deviations(*nobody, len(items), prior)) if return_std else membership
-        codes, _, experts = encode_annotations(annotations, classes=self.classes_, missing_label=self.missing_label)
-        check_row_count(codes, len(items), "annotations")
-        log_f, expert = observed_log_proba(self._log_proba(items), codes)
-        membership = solve_membership(
-            self.membership,
-            log_f,
-            expert,
-            len(experts),
-            prior=prior,
-            alpha=self.alpha_,
-            start=self.membership_start,
-            n_iter=self.membership_iter,
-        )
-        place_the_silent(membership, expert, experts, self.cluster_weights_)
-        if transform_output(self) == "pandas":
-            import pandas as pd
-
-            membership = pd.DataFrame(membership, index=experts, columns=self.get_feature_names_out())
-        return (membership, weight_deviations(log_f, expert, len(experts), prior)) if return_std else membership
-
-    def fit_transform(self, X, y, annotations=None):
-        """Fit to anonymous annotations, then place the experts of the same items.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
-            Items.
-        y : array-like of shape (n_samples, n_classes) or (n_samples,)
-            As in `fit`; an `AnnotatedTarget` brings its annotations along.
-        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            As in `transform`.
-
-        Returns
-        -------
-        membership : ndarray or DataFrame of shape (n_experts, n_clusters), or (n_samples, n_clusters)
-            As returned by `transform`.
-        """
-        y, annotations = split_target(y, annotations)
-        return self.fit(X, y).transform(X, annotations)
-
-    def predict(self, X, annotations=None):
-        """Cluster of every expert: the largest entry of the membership.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
-            Identified items.
-        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            As in `transform`.
-
-        Returns
-        -------
-        cluster : ndarray of shape (n_experts,), or (n_samples,) without annotations
-            Integers from 0, the cluster that agrees most with the consensus.
-        """
-        return np.asarray(self.transform(X, annotations)).argmax(1)
-
     def predict_annotation_proba(self, X):
         """What an annotator of each behaviour would answer.
 
@@ -502,10 +401,6 @@ class AnnotatorLDA(BehaviourTrainingMixin, ClassNamePrefixFeaturesOutMixin, Tran
         tags.target_tags.required = True
         tags.target_tags.two_d_labels = True
         return tags
-
-    @property
-    def _n_features_out(self):
-        return len(self.cluster_weights_)
 
     @property
     def device_(self):

@@ -33,6 +33,23 @@ def observed_log_proba(batches, codes):
     return np.concatenate(log_f), np.concatenate(expert)
 
 
+def one_column(annotations):
+    """Annotations of one expert as a table of one column, from shape (n,) or (n, 1)."""
+    if hasattr(annotations, "iloc"):  # pandas, of which nothing else is needed
+        table = annotations if hasattr(annotations, "columns") else annotations.to_frame()
+    elif hasattr(annotations, "shape"):
+        table = annotations[:, None] if len(annotations.shape) == 1 else annotations
+    else:
+        table = np.array(annotations, dtype=object)
+        table = table[:, None] if table.ndim == 1 else table
+    if len(table.shape) != 2 or table.shape[1] != 1:
+        raise ValueError(
+            f"annotations has shape {tuple(table.shape)}, but items are suggested to one expert at a time; pass one "
+            "column."
+        )
+    return table
+
+
 def solve_membership(method, log_f, expert, n_experts, *, prior, alpha, start, n_iter):
     """Membership (M, K) of every expert; anything for an expert without annotations.
 
