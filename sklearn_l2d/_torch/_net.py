@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skorch import NeuralNet
 from tqdm.auto import tqdm
 
-from ._batches import RowBatches, Rows
+from ._batches import RowBatches
 from ._seeding import seeded
 
 _OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
@@ -192,13 +192,15 @@ def logit_batches(ensemble, X, device):
         On the device of the ensemble.
     """
     ensemble.eval()
-    start = 0
-    for batch, _ in RowBatches(Rows(X, dtype=ensemble.predict_dtype), _PREDICT_BATCH):
+    # One buffer for all batches: a fresh one for each leaves holes between the results that callers keep, and the
+    # process then grows by more than the whole of X.
+    buffer = torch.empty((min(_PREDICT_BATCH, len(X)), *X.shape[1:]), dtype=ensemble.predict_dtype)
+    for start in range(0, len(X), _PREDICT_BATCH):
+        rows = slice(start, min(start + _PREDICT_BATCH, len(X)))
+        batch = buffer[: rows.stop - start].copy_(torch.from_numpy(np.array(X[rows])))
         with torch.no_grad():
             logits = ensemble(batch.to(device))
-        rows = slice(start, start + len(batch))
         yield rows, logits.double()
-        start = rows.stop
 
 
 def predict_batches(ensemble, X, device):
