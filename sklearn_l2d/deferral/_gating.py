@@ -1,5 +1,6 @@
 """The EM gate that every EM deferrer shares: training, cross-fitted logits and hard-share calibration."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,10 @@ class GateProblem(NamedTuple):
         On targets and experts.
     weight : ndarray of shape (n,)
         Row weights.
+    refresh : callable or None
+        Called before every epoch but the first with the responsibilities of the last E-step, for those whom `evidence`
+        tells apart; whatever gives evidence may learn from them. Returns the new `log_likelihood`; called with None, it
+        only says what that is. None keeps the evidence as it is.
     """
 
     X: np.ndarray
@@ -40,10 +45,18 @@ class GateProblem(NamedTuple):
     omega: np.ndarray
     bounds: tuple
     weight: np.ndarray
+    refresh: Callable | None = None
 
     def rows(self, index):
-        """The same problem on some rows."""
-        return self._replace(X=self.X[index], log_likelihood=self.log_likelihood[index], weight=self.weight[index])
+        """The same problem on some rows, with the evidence of now."""
+        log_likelihood = self.now().log_likelihood[index]
+        return self._replace(X=self.X[index], log_likelihood=log_likelihood, weight=self.weight[index], refresh=None)
+
+    def now(self, responsibilities=None):
+        """The same problem with refreshed evidence."""
+        if self.refresh is None:
+            return self
+        return self._replace(log_likelihood=self.refresh(responsibilities))
 
     def evidence(self):
         """Selection (K + 1, J), log-likelihood (n, J) and bounds of those whom the E-step has to tell apart.
@@ -87,8 +100,12 @@ def train_gate(net, problem, n_epochs, *, seed, dtype, verbose=0, cosine=True, l
     rows = Rows(problem.X, np.zeros((len(problem.X), len(selection))), dtype=getattr(torch, dtype), device=net.device)
     deserted = np.append(problem.omega.sum(1) <= 0, False)  # nothing is learnt, or forgotten, about them
     duals, records = {"target_dual": None, "expert_dual": None}, []
+    experts = None
 
     def start_epoch(_):
+        nonlocal log_likelihood, experts
+        if problem.refresh is not None and experts is not None:
+            log_likelihood = problem.now(experts).evidence()[1]
         log_gate = predict_log_proba(net, problem.X)
         posterior = gate_posterior(
             log_gate,
@@ -99,6 +116,7 @@ def train_gate(net, problem, n_epochs, *, seed, dtype, verbose=0, cosine=True, l
             **duals,
         )
         duals.update(target_dual=posterior.target_dual, expert_dual=posterior.expert_dual)
+        experts = posterior.experts
         reached = gate_log_likelihood(log_gate, selection, log_likelihood)
         records.append({"log_likelihood": reached, "constraint_violation": posterior.violation})
         idle = np.exp(log_gate) * deserted

@@ -33,7 +33,7 @@ class GateTrainingMixin:
 
     def _check_settings(self):
         """Refuse what must fail whatever the targets turn out to be."""
-        check_error_cost(self.error_cost, len(self.classes_), self.annotation_smoothing)
+        self._answer_likelihood()
         bounds = share_bounds(self.coverage, self.workload, None, self.experts_, [])
         if len(self.experts_):
             anybody = bounds.in_one_target()
@@ -42,14 +42,9 @@ class GateTrainingMixin:
     def _learn(self, team):
         self._form_targets(team)
         bounds, price = self._bounds(), self._price()
-        proba = self._judge_classifier(team)
-        problem = GateProblem(
-            team.items,
-            self._log_likelihood(team.codes, team.y_codes, proba, price),
-            plain_selection(self.omega_),
-            bounds,
-            compute_sample_weight(self.class_weight, team.y),
-        )
+        weight = compute_sample_weight(self.class_weight, team.y)
+        log_likelihood, refresh = self._gather_evidence(team, weight, price)
+        problem = GateProblem(team.items, log_likelihood, plain_selection(self.omega_), bounds, weight, refresh)
         if self._continues(team.items):
             self.gate_ = copy.deepcopy(self.gate_)
         else:
@@ -59,6 +54,11 @@ class GateTrainingMixin:
             self._calibrate(self._cross_fitted_logits(problem))
         else:
             self._calibrate(predict_log_proba(self.gate_, team.items if team.unlabeled is None else team.unlabeled))
+
+    def _gather_evidence(self, team, weight, price):
+        """Evidence of the E-step, and what refreshes it between epochs; fits the classifier."""
+        proba = self._judge_classifier(team)
+        return self._log_likelihood(team.items, team.codes, team.y_codes, proba, price), None
 
     def _fit_nobody(self, team):
         super()._fit_nobody(team)
@@ -71,7 +71,7 @@ class GateTrainingMixin:
             return self
         codes, truth = self._check_answers(annotations, len(items), "partial_fit"), self._known_truth(X, y)
         draft = self._copy_with(gate_=copy.deepcopy(self.gate_))
-        log_likelihood = self._log_likelihood(codes, truth.argmax(1), self._classifier_proba(X), self._price())
+        log_likelihood = self._log_likelihood(items, codes, truth.argmax(1), self._classifier_proba(X), self._price())
         weight = compute_sample_weight(self.class_weight, y)
         draft._train(GateProblem(items, log_likelihood, self.selection_, self._bounds(), weight), 1, cosine=False)
         right, seen = tally_answers(codes, truth)
@@ -89,10 +89,17 @@ class GateTrainingMixin:
             self.annotation_smoothing,
         )
 
-    def _log_likelihood(self, codes, y_codes, proba, price):
+    def _answer_likelihood(self):
+        """Likelihood (C, C) of the true class, the row, given an answer."""
+        return check_error_cost(self.error_cost, len(self.classes_), self.annotation_smoothing)
+
+    def _absent_likelihood(self, items, codes, y_codes):
+        """Likelihood (n, n_experts) of the truth where an expert did not answer."""
+        return absent_likelihood(codes, y_codes, self._answer_likelihood(), self._correctness())
+
+    def _log_likelihood(self, items, codes, y_codes, proba, price):
         """Evidence (n, n_experts + 1) of the E-step, less the price of asking."""
-        likelihood = check_error_cost(self.error_cost, len(self.classes_), self.annotation_smoothing)
-        absent = absent_likelihood(codes, y_codes, likelihood, self._correctness())
+        likelihood, absent = self._answer_likelihood(), self._absent_likelihood(items, codes, y_codes)
         log_likelihood = team_log_likelihood(codes, y_codes, proba, likelihood, absent)
         log_likelihood[:, :-1] -= price
         return log_likelihood
