@@ -8,7 +8,13 @@ API_REFERENCE = [
         "module": "sklearn_l2d.cluster",
         "title": "Who behaves alike",
         "summary": "Learn a few annotation behaviours from anonymous counts and place known experts on them.",
-        "names": ["AgreementClustering", "AnnotatorLDA", "BetaExpertEncoder", "FuzzyCMeans"],
+        "names": [
+            "AgreementClustering",
+            "AnnotatorLDA",
+            "BetaExpertEncoder",
+            "FuzzyCMeans",
+            "PopulationExpertEncoder",
+        ],
     },
     {
         "module": "sklearn_l2d.deferral",
@@ -21,6 +27,7 @@ API_REFERENCE = [
             "ConfidenceDeferral",
             "MixtureOfExpertsDeferral",
             "OneStageDeferral",
+            "RankedDeferral",
             "TwoStageDeferral",
         ],
     },

@@ -6,6 +6,7 @@ from ._cluster_deferral import ClusterDeferral
 from ._confidence_deferral import ConfidenceDeferral
 from ._mixture_of_experts import MixtureOfExpertsDeferral
 from ._one_stage import OneStageDeferral
+from ._ranked_deferral import RankedDeferral
 from ._two_stage import TwoStageDeferral
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "ConfidenceDeferral",
     "MixtureOfExpertsDeferral",
     "OneStageDeferral",
+    "RankedDeferral",
     "TwoStageDeferral",
 ]

@@ -35,6 +35,8 @@ class CoverageMixin:
         items = self._check_items(X_unlabeled)
         if self.n_experts_:
             self._calibrate(self._free_scores(items))
+        else:
+            self._report_shares(np.append(np.zeros(len(self.targets_)), 1.0))
         return self
 
     def coverage_path(self, coverages, X_unlabeled=None):
@@ -110,15 +112,17 @@ class CoverageMixin:
 
     def _shifted(self, coverage):
         """Fitted attributes at another coverage, from the margins of the calibration rows."""
+        offset = coverage_offset(self._margins, coverage)
+        achieved = float(np.mean(self._margins > -offset))  # not the request where margins tie
         humans = self.target_shares_[:-1]
         rest = humans / humans.sum() if humans.sum() else np.full(len(humans), 1 / len(humans))
-        shares = np.append((1 - coverage) * rest, coverage)
+        shares = np.append((1 - achieved) * rest, achieved)
         return {
-            "offsets_": np.append(self.offsets_[:-1], coverage_offset(self._margins, coverage)),
+            "offsets_": np.append(self.offsets_[:-1], offset),
             "target_shares_": shares,
-            "coverage_": coverage,
+            "coverage_": achieved,
             "workload_": shares[:-1] @ self.selection_,
-            "constraint_violation_": 0.0,
+            "constraint_violation_": abs(achieved - coverage),
         }
 
     def _select(self, experts, omega):

@@ -14,7 +14,7 @@ from .._numerics._profiles import prior_strengths, tally_answers
 from .._sklearn import fit_context
 from .._torch._modules import check_module
 from ..annotations import encode_annotations, split_target
-from ._bounds import live_shares, plain_selection
+from ._bounds import live_shares, plain_selection, share_bounds
 from ._classifier import fit_classifier, judge_classifier, team_classes
 from ._net_classifier import NetClassifier
 
@@ -197,6 +197,10 @@ class FittingMixin:
         self._set_targets(self.experts_, np.empty((0, 0)))
         self.n_iter_, self.history_ = 0, []
         self._report_shares(np.ones(1))
+
+    def _bounds(self):
+        """Bounds on the shares that the estimator was given: none here."""
+        return share_bounds(None, None, None, self.experts_, self.targets_)
 
     def _set_targets(self, targets, omega):
         """Set the targets and the memberships (n_experts, n_targets) of the experts."""
