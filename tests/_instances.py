@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
-from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans
+from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
 from sklearn_l2d.deferral import (
     BestExpert,
     ClassifierOnly,
@@ -16,6 +16,7 @@ from sklearn_l2d.deferral import (
     ConfidenceDeferral,
     MixtureOfExpertsDeferral,
     OneStageDeferral,
+    RankedDeferral,
     TwoStageDeferral,
 )
 
@@ -39,6 +40,8 @@ class Instance:
 
 _FAST = {"hidden_layer_sizes": (4,), "max_epochs": 3, "n_anchor_epochs": 1, "n_consensus_epochs": 2, "random_state": 0}
 
+_SGD = {"optimizer": "sgd", "hidden_layer_sizes": (4,), "max_epochs": 3, "random_state": 0}
+
 _GATE = {
     "classifier": LogisticRegression(),
     "cv": 2,
@@ -54,6 +57,7 @@ INSTANCES = [
     Instance(AnnotatorLDA(dtype="float64", **_FAST), "annotator", grid={"n_clusters": [1, 3], "alpha": [5.0]}),
     Instance(BetaExpertEncoder(), "encoder"),
     Instance(BetaExpertEncoder(prior=(1, 2), with_variance=True), "encoder"),
+    Instance(PopulationExpertEncoder(4, context_layer_sizes=(4,), n_classifier_epochs=2, **_SGD), "encoder"),
     Instance(FuzzyCMeans(3, n_init=2, random_state=0), "clusterer"),
     Instance(
         AgreementClustering(2),
@@ -77,6 +81,11 @@ INSTANCES = [
         ConfidenceDeferral(LogisticRegression(), cv=2, coverage=0.5, random_state=0),
         "deferrer",
         grid={"coverage": [0.2, 0.8], "classifier__C": [0.01, 1.0]},
+    ),
+    Instance(
+        RankedDeferral(ConfidenceDeferral(LogisticRegression(), cv=2), coverage=0.5, random_state=0),
+        "deferrer",
+        grid={"coverage": [0.2, 0.8], "deferrer__consultation_cost": [0.0, 0.1]},
     ),
     Instance(BestExpert(LogisticRegression(), random_state=0), "deferrer", grid={"classifier__C": [0.01, 1.0]}),
     Instance(

@@ -1,0 +1,245 @@
+"""The net of L2D-Pop: a classifier, a code for every expert from labelled examples, and deferral given the code."""
+
+from functools import partial
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import one_hot
+
+from ._batches import Rows
+from ._modules import MLPEnsemble, build_ensemble
+from ._net import Net, logit_batches, train
+from ._surrogate_losses import softmax_loss
+
+_CHUNK = 1 << 16  # rows of the small nets that are predicted at once
+
+
+class Population(nn.Module):
+    """Features of items, logits of their classes, codes of experts, and a logit of deferral for an item and a code.
+
+    Parameters
+    ----------
+    build_body : callable
+        Called with `n_members`, returns the ensemble that maps items to features.
+    n_features : int
+        Width of the features.
+    n_classes : int
+        C.
+    code_size : int
+        Width of a code, and of the embeddings of labels.
+    context_layer_sizes, rejector_layer_sizes : tuple of int
+        Hidden units of the nets that encode an example and that defer.
+    """
+
+    def __init__(self, build_body, n_features, n_classes, code_size, context_layer_sizes, rejector_layer_sizes):
+        super().__init__()
+        self.body = build_body(n_members=1)
+        self.classifier = MLPEnsemble(1, n_features, n_classes, ())
+        self.truth, self.answer = nn.Embedding(n_classes, code_size), nn.Embedding(n_classes, code_size)
+        self.example = MLPEnsemble(1, n_features + 2 * code_size, code_size, context_layer_sizes)
+        self.rejector = MLPEnsemble(1, n_features + code_size, 1, rejector_layer_sizes)
+
+    def forward(self, X):
+        """Logits (B, C) of the classes, and features (B, W)."""
+        features = self.body(X)[0].relu()
+        return self.classifier(features)[0], features
+
+    def encode(self, features, truth, answer):
+        """Codes (T, code_size) of single examples: features (T, W) of the item, its class, and what was answered."""
+        labels = (self.truth(truth), self.answer(answer))
+        return self.example(torch.cat([features, *(label.to(features.dtype) for label in labels)], -1))[0]
+
+    def defer(self, features, codes):
+        """Logits (B, E) of deferral for items with features (B, W) and experts with codes (E, code_size)."""
+        shape = (len(features), len(codes), -1)
+        pairs = torch.cat([features.unsqueeze(1).expand(shape), codes.unsqueeze(0).expand(shape)], -1)
+        return self.rejector(pairs.flatten(0, 1))[0].view(shape[:2])
+
+
+class Contexts:
+    """Examples of what each expert answered, drawn afresh for every step.
+
+    Parameters
+    ----------
+    rows : Rows
+        Items with targets, the first of which is the true class.
+    codes : ndarray of shape (n, M)
+        Encoded annotations, -1 missing.
+    size : int
+        Largest number of examples of an expert.
+    n_experts : int
+        Largest number of experts per step.
+    """
+
+    def __init__(self, rows, codes, size, n_experts):
+        who, item = np.nonzero(codes.T >= 0)
+        answers = np.bincount(who, minlength=codes.shape[1])
+        self.rows, self.size, self.n_experts = rows, size, n_experts
+        self.item, self.answer = torch.as_tensor(item), torch.as_tensor(codes[item, who].astype(np.int64))
+        self.n_answers, self.start = torch.as_tensor(answers), torch.as_tensor(answers.cumsum() - answers)
+        self.vocal = torch.as_tensor(np.flatnonzero(answers))
+
+    def draw(self):
+        """Some experts (S,), items and answers (S, size) of each, and which of these (S, size) are in use.
+
+        Examples are drawn with replacement, and no more than half as many as an expert has answers: the others are
+        left to learn from.
+        """
+        experts = self.vocal[torch.randperm(len(self.vocal))[: self.n_experts]]
+        n_answers = self.n_answers[experts, None]
+        drawn = (torch.rand(len(experts), self.size, dtype=torch.float64) * n_answers).long() + self.start[
+            experts, None
+        ]
+        used = torch.arange(self.size) < n_answers // 2
+        return experts, self.item[drawn], self.answer[drawn], used
+
+    def take(self, items, device):
+        """Inputs and true classes of items (S, size), flattened."""
+        X, (truth, *_) = self.rows[items.flatten()]
+        return X.to(device), truth.to(device)
+
+
+class PopulationNet(Net):
+    """Softmax surrogate conditioned on the experts' codes (L2D-Pop); cross-entropy while there are no contexts.
+
+    Targets are the true classes (B,), the encoded annotations (B, M) and the numbers of the rows (B,).
+
+    Attributes
+    ----------
+    contexts : Contexts or None
+        Where codes come from during training.
+    """
+
+    contexts = None
+
+    def batch_loss(self, outputs, targets, X):
+        logits, features = outputs
+        y, codes, rows = targets
+        truth = one_hot(y, logits.shape[-1]).to(logits.dtype)
+        loss = softmax_loss(logits, truth)
+        if self.contexts is None or len(self.contexts.vocal) == 0:
+            return loss.mean()
+        experts, items, answers, used = (drawn.to(self.device) for drawn in self.contexts.draw())
+        deferral = self.module_.defer(features, self._codes(items, answers, used))
+        answered = codes[:, experts]
+        right = (answered == y[:, None]).to(logits.dtype)
+        # nothing is learnt from an answer that is missing, or that the code of the expert has already seen
+        shown = ((rows[:, None, None] == items) & used).any(-1)
+        right = right.masked_fill((answered < 0) | shown, torch.nan)
+        shape = (len(y), len(experts), -1)
+        pairs = softmax_loss(
+            torch.cat([logits.unsqueeze(1).expand(shape), deferral.unsqueeze(-1)], -1),
+            torch.cat([truth.unsqueeze(1).expand(shape), right.unsqueeze(-1)], -1),
+        )
+        known = (~right.isnan()).to(logits.dtype)
+        of_experts = (pairs * known).sum(1) / known.sum(1).clamp(min=1)
+        return torch.where(known.any(1), of_experts, loss).mean()
+
+    def _codes(self, items, answers, used):
+        """Codes (S, code_size): means over the examples in use. The features are not trained through them."""
+        X, truth = self.contexts.take(items, self.device)
+        with torch.no_grad():
+            _, features = self.module_(X)
+        each = self.module_.encode(features, truth, answers.flatten()).view(*items.shape, -1)
+        used = used.unsqueeze(-1).to(each.dtype)
+        return (each * used).sum(1) / used.sum(1).clamp(min=1)
+
+
+def build_population_net(
+    module,
+    n_features,
+    n_classes,
+    hidden_layer_sizes,
+    code_size,
+    context_layer_sizes,
+    rejector_layer_sizes,
+    dtype,
+    **settings,
+):
+    """Initialised `PopulationNet`; the last hidden layer, or a `module`, gives the features.
+
+    Further settings are those of `Net.build`.
+    """
+    *hidden, width = hidden_layer_sizes
+    body = partial(build_ensemble, module, n_features=n_features, n_outputs=width, hidden_layer_sizes=tuple(hidden))
+    sizes = code_size, tuple(context_layer_sizes), tuple(rejector_layer_sizes)
+    net = PopulationNet.build(partial(Population, body, width, n_classes, *sizes), **settings)
+    net.module_.to(dtype)
+    return net
+
+
+def train_population(
+    net, X, y_codes, codes, *, context_size, experts_per_step, n_classifier_epochs, max_epochs, seed, verbose
+):
+    """Train the classifier alone, then everything; a step costs ``batch_size * experts_per_step`` deferral logits.
+
+    Parameters
+    ----------
+    net : PopulationNet
+        Initialised; it is trained in place.
+    X : ndarray of shape (n, ...)
+        Items.
+    y_codes : ndarray of int of shape (n,)
+        True classes.
+    codes : ndarray of shape (n, M)
+        Encoded annotations, -1 missing.
+    context_size, experts_per_step : int
+        As in `Contexts`.
+    n_classifier_epochs, max_epochs : int
+        Of the two phases.
+    seed, verbose : int
+        As in `train`.
+
+    Returns
+    -------
+    history : list of dict
+        As returned by `train`.
+    """
+    dtype = next(net.module_.classifier.parameters()).dtype
+    rows = Rows(X, y_codes, codes, np.arange(len(X)), dtype=dtype, device=net.device)
+    settings = {"seed": seed, "verbose": verbose}
+    history = train(net, rows, n_classifier_epochs, label="classifier", keep=False, **settings)
+    net.contexts = Contexts(rows, codes, context_size, experts_per_step)
+    try:
+        return history + train(net, rows, max_epochs, label="population", **settings)
+    finally:
+        net.contexts = None  # a pickle holds no training rows
+
+
+def expert_codes(net, X, y_codes, codes):
+    """Codes (M, code_size) of experts from all they answered, float64; zero for an expert without answers."""
+    module, total = net.module_, None
+    for rows, features in logit_batches(net.module_.body, X, net.device):
+        item, who = (torch.as_tensor(index) for index in np.nonzero(codes[rows] >= 0))
+        truth = torch.as_tensor(np.asarray(y_codes[rows], dtype=np.int64))[item]
+        answer = torch.as_tensor(codes[rows].astype(np.int64))[item, who]
+        for part in torch.arange(len(item)).split(_CHUNK):
+            with torch.no_grad():
+                each = module.encode(
+                    features[0].relu()[item[part].to(net.device)],
+                    truth[part].to(net.device),
+                    answer[part].to(net.device),
+                )
+            if total is None:
+                total = torch.zeros(codes.shape[1], each.shape[1], dtype=each.dtype)
+            total.index_add_(0, who[part], each.cpu())
+    if total is None:
+        return np.zeros((codes.shape[1], module.truth.embedding_dim))
+    return total.numpy() / np.maximum((codes >= 0).sum(0), 1)[:, None]
+
+
+def predict_population(net, X, codes):
+    """Logits (n, C) of the classes and logits (n, E) of deferral to experts with codes (E, code_size), float64."""
+    module, n_classes = net.module_, net.module_.truth.num_embeddings
+    codes = torch.as_tensor(codes, dtype=torch.float64, device=net.device)
+    classes, deferral = np.empty((len(X), n_classes)), np.empty((len(X), len(codes)))
+    for rows, features in logit_batches(module.body, X, net.device):
+        features = features[0].relu()
+        step = max(1, _CHUNK // len(features))
+        with torch.no_grad():
+            classes[rows] = module.classifier(features)[0].cpu().numpy()
+            for start in range(0, len(codes), step):
+                some = module.defer(features, codes[start : start + step])
+                deferral[rows, start : start + step] = some.cpu().numpy()
+    return classes, deferral

@@ -1,0 +1,277 @@
+"""Experts as codes learnt by a net, from examples of what they answered."""
+
+import numbers
+from typing import ClassVar
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from .._sklearn import Interval, StrOptions
+from .._torch._modules import check_module
+from .._torch._net import OPTIMIZER_NAMES
+from .._torch._population_net import build_population_net, expert_codes, train_population
+from .._torch._seeding import resolve_device, seeded
+from ._expert_encoder import ExpertEncoder
+
+
+class PopulationExpertEncoder(ExpertEncoder):
+    """Encode every expert by a code learnt for deciding when to defer to him (L2D-Pop).
+
+    An example is an item, its true class and what the expert answered. A net turns examples into vectors whose mean
+    is the expert's code, and a second one says from the features of an item and a code whether to defer. Both are
+    trained together with a classifier on the softmax surrogate of the team's loss, on examples of a few experts drawn
+    afresh for every step. A baseline of L2D-Clusters section 5.1.
+
+    Mind the rows: ``transform(X, annotations, y)`` has one row per *expert*. ``transform(X)`` alone has one row per
+    sample, each `mean_code_`, which stands for an expert of whom nothing is known.
+
+    Parameters
+    ----------
+    code_size : int, default=32
+        Width of a code.
+
+    context_size : int, default=50
+        Largest number of examples that stand for an expert in a step of the training, and never more than half of
+        what the expert answered. `transform` takes all examples that it gets.
+
+    experts_per_step : int, default=10
+        Largest number of experts that a step of the training learns from.
+
+    n_classifier_epochs : int, default=20
+        Epochs of the classifier alone, before the others join.
+
+    module : callable, default=None
+        Class or function called with `n_outputs` that returns a torch module from batches of `X` to features;
+        `functools.partial` sets its other arguments. `X` may then have any number of dimensions, and the last entry of
+        `hidden_layer_sizes` is the number of features. None is a multilayer perceptron.
+
+    hidden_layer_sizes : tuple of int, default=(64,)
+        Hidden units of the perceptron; the last layer gives the features.
+
+    context_layer_sizes : tuple of int, default=(64, 64)
+        Hidden units of the net that encodes an example.
+
+    rejector_layer_sizes : tuple of int, default=(64,)
+        Hidden units of the net that decides on deferral.
+
+    optimizer : {"sgd", "adam"} or callable, default="adam"
+        Name, or a class with the signature of torch optimisers.
+
+    lr : float, default=0.003
+        Learning rate at the start of the cosine schedule.
+
+    momentum : float, default=0.9
+        Momentum of "sgd".
+
+    weight_decay : float, default=0.0005
+        L2 penalty of the optimiser.
+
+    batch_size : int, default=64
+        Items per training step.
+
+    max_epochs : int, default=60
+        Epochs of the whole net.
+
+    classes : array-like of shape (n_classes,), default=None
+        Sorted labels of all classes. None takes those of `y` and `annotations` in `fit`.
+
+    missing_label : object, default=None
+        Marker of a missing annotation. None takes NaN, None, pandas.NA and masked entries, and also -1 unless -1
+        is a class.
+
+    device : str, default="auto"
+        "auto" takes CUDA when there is one; or "cpu", "cuda", "cuda:1", ...
+
+    dtype : {"float32", "float64"}, default="float32"
+        Floating type of the training.
+
+    verbose : int, default=0
+        1 prints a line per epoch, 2 shows progress bars.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts, the shuffling and the examples.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    experts_ : ndarray of shape (n_experts,), dtype=object
+        Names of the experts in `fit`.
+    mean_code_ : ndarray of shape (code_size,)
+        Mean code of the experts in `fit`.
+    n_iter_ : int
+        Epochs run.
+    history_ : list of dict
+        Phase, loss and duration (seconds) of every epoch.
+    device_ : str
+        Where the net is.
+    net_ : object
+        The trained net; private in everything but name.
+    n_features_in_ : int
+        Number of columns of `X`.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, where it has string names.
+
+    See Also
+    --------
+    BetaExpertEncoder : Competence per class, by counting.
+    FuzzyCMeans : Clusters the codes.
+
+    Notes
+    -----
+    As in the original, the example holds the true class beside the answer, and the features are not trained through
+    the code. Here the examples of an expert are items that this expert answered, so that experts may have answered
+    different items, and an answer that is in the code is not learnt from in the same step: with few answers per
+    expert the net would learn to look it up. A missing annotation is left out of the loss. Codes have no fixed scale;
+    those of different fits are not to be compared.
+
+    The cost of a step grows with ``batch_size * experts_per_step`` and does not depend on the number of experts.
+
+    References
+    ----------
+    L2D-Pop: Tailor et al., Learning to defer to a population: a meta-learning approach, AISTATS 2024.
+
+    L2D-Clusters: Learning to defer on anonymously-annotated data, section 5.1.
+
+    Examples
+    --------
+    >>> from sklearn_l2d.cluster import PopulationExpertEncoder
+    >>> from sklearn_l2d.datasets import load_digits_crowd
+    >>> crowd = load_digits_crowd(random_state=0)
+    >>> encoder = PopulationExpertEncoder(n_classifier_epochs=5, max_epochs=5, random_state=0)
+    >>> encoder.fit_transform(crowd.X_identified, crowd.y_identified, crowd.annotations).shape
+    (6, 32)
+    """
+
+    _parameter_constraints: ClassVar = {
+        "code_size": [Interval(numbers.Integral, 1, None, closed="left")],
+        "context_size": [Interval(numbers.Integral, 1, None, closed="left")],
+        "experts_per_step": [Interval(numbers.Integral, 1, None, closed="left")],
+        "n_classifier_epochs": [Interval(numbers.Integral, 0, None, closed="left")],
+        "module": [callable, None],
+        "hidden_layer_sizes": ["array-like"],
+        "context_layer_sizes": ["array-like"],
+        "rejector_layer_sizes": ["array-like"],
+        "optimizer": [StrOptions(set(OPTIMIZER_NAMES)), callable],
+        "lr": [Interval(numbers.Real, 0, None, closed="neither")],
+        "momentum": [Interval(numbers.Real, 0, 1, closed="left")],
+        "weight_decay": [Interval(numbers.Real, 0, None, closed="left")],
+        "batch_size": [Interval(numbers.Integral, 1, None, closed="left")],
+        "max_epochs": [Interval(numbers.Integral, 1, None, closed="left")],
+        "classes": ["array-like", None],
+        "missing_label": "no_validation",
+        "device": [str],
+        "dtype": [StrOptions({"float32", "float64"})],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        code_size=32,
+        *,
+        context_size=50,
+        experts_per_step=10,
+        n_classifier_epochs=20,
+        module=None,
+        hidden_layer_sizes=(64,),
+        context_layer_sizes=(64, 64),
+        rejector_layer_sizes=(64,),
+        optimizer="adam",
+        lr=0.003,
+        momentum=0.9,
+        weight_decay=0.0005,
+        batch_size=64,
+        max_epochs=60,
+        classes=None,
+        missing_label=None,
+        device="auto",
+        dtype="float32",
+        verbose=0,
+        random_state=None,
+    ):
+        self.code_size = code_size
+        self.context_size = context_size
+        self.experts_per_step = experts_per_step
+        self.n_classifier_epochs = n_classifier_epochs
+        self.module = module
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.context_layer_sizes = context_layer_sizes
+        self.rejector_layer_sizes = rejector_layer_sizes
+        self.optimizer = optimizer
+        self.lr = lr
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.classes = classes
+        self.missing_label = missing_label
+        self.device = device
+        self.dtype = dtype
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @property
+    def device_(self):
+        """Device of the net."""
+        return self.net_.device
+
+    def _check_items(self, X, reset=False):
+        check_module(self.module)
+        return validate_data(self, X, reset=reset, dtype=self.dtype, allow_nd=self.module is not None)
+
+    def _learn(self, items, y_codes, codes):
+        layers = {
+            name: check_sizes(getattr(self, name), name)
+            for name in ("hidden_layer_sizes", "context_layer_sizes", "rejector_layer_sizes")
+        }
+        seed, device = int(check_random_state(self.random_state).randint(2**31 - 1)), resolve_device(self.device)
+        with seeded(seed, device):
+            net = build_population_net(
+                self.module,
+                n_features=int(np.prod(items.shape[1:])),
+                n_classes=len(self.classes_),
+                code_size=self.code_size,
+                dtype=getattr(torch, self.dtype),
+                optimizer=self.optimizer,
+                lr=self.lr,
+                momentum=self.momentum,
+                weight_decay=self.weight_decay,
+                batch_size=self.batch_size,
+                device=device,
+                **layers,
+            )
+        self.history_ = train_population(
+            net,
+            items,
+            y_codes,
+            codes,
+            context_size=self.context_size,
+            experts_per_step=self.experts_per_step,
+            n_classifier_epochs=self.n_classifier_epochs,
+            max_epochs=self.max_epochs,
+            seed=seed,
+            verbose=self.verbose,
+        )
+        self.n_iter_, self.net_ = len(self.history_), net
+        vocal = (codes >= 0).any(0)
+        known = self._encode(items, y_codes, codes)[vocal]
+        self.mean_code_ = known.mean(0) if vocal.any() else np.zeros(self.code_size)
+
+    def _encode(self, items, y_codes, codes):
+        return expert_codes(self.net_, items, y_codes, codes)
+
+    def _nobody(self):
+        return self.mean_code_
+
+
+def check_sizes(sizes, name):
+    """Numbers of hidden units as a tuple."""
+    sizes = tuple(sizes)
+    if not all(isinstance(size, numbers.Integral) and size >= 1 for size in sizes):
+        raise ValueError(f"{name}={sizes} must be whole numbers of units, at least 1.")
+    if name == "hidden_layer_sizes" and not sizes:
+        raise ValueError("hidden_layer_sizes is empty, but its last layer gives the features; name at least one layer.")
+    return sizes
