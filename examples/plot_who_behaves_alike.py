@@ -53,9 +53,45 @@ from sklearn_l2d.inspection import MembershipDisplay
 MembershipDisplay.from_estimator(lda, scaler.transform(crowd.X_identified), answers)
 
 # %%
+# More behaviours, and the simple rivals
+# --------------------------------------
+# From two to five behaviours, side by side. The axis stays the same: cluster 0 agrees most, the last cluster dissents,
+# and what lies between is shared out among more rows. No further kinds of people appear, because these votes hold none.
+# But the more rows there are, the less a hundred labels can say about each of them, and members of a pair that look
+# alike in two behaviours part in three. Fewer are easier to read.
+
+models = {2: lda} | {k: AnnotatorLDA(k, random_state=0).fit(X_archive, crowd.counts) for k in (3, 4, 5)}
+X_team = scaler.transform(crowd.X_identified)
+figure, axes = plt.subplots(2, 2, figsize=(9, 5.2), layout="constrained")
+for (k, model), ax in zip(models.items(), axes.flat, strict=True):
+    MembershipDisplay.from_estimator(model, X_team, answers, ax=ax, colorbar=False)
+    ax.set(title=f"{k} behaviours", xlabel="")
+
+# %%
+# These experts differ in ability only. Then simpler scores order them as well: how well each agrees with one net that
+# is trained on the same votes, and how often they give its most likely answer. Compare with them before you believe in
+# behaviours. Accuracy on the identified items needs the truth, which the others do not.
+
+from sklearn_l2d.metrics import consensus_agreement
+
+one_net = AnnotatorLDA(n_clusters=1, random_state=0).fit(X_archive, crowd.counts).predict_annotation_proba(X_team)[:, 0]
+seen = crowd.annotations >= 0
+table = pd.DataFrame(
+    {
+        "cluster 0": lda.transform(X_team, answers)[:, 0],
+        "one net": consensus_agreement(answers, one_net),
+        "its top answer": ((crowd.annotations == one_net.argmax(1)[:, None]) & seen).sum(0) / seen.sum(0),
+        "accuracy": ((crowd.annotations == crowd.y_identified[:, None]) & seen).sum(0) / seen.sum(0),
+    },
+    index=crowd.experts,
+)
+print(table.round(2).to_string())
+
+# %%
 # How sure is that?
 # -----------------
 # The same picture from 25 labels of each expert instead of 100, with the standard deviation of every entry.
+# :ref:`sphx_glr_auto_examples_plot_how_sure_is_a_membership.py` goes on from here.
 
 few = load_digits_crowd(n_identified=25)
 few_answers = pd.DataFrame(few.annotations, columns=few.experts)
