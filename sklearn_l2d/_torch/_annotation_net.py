@@ -10,6 +10,8 @@ from .._numerics._dirichlet_categorical import responsibilities
 from ._modules import build_ensemble
 from ._net import Net, predict_batches
 
+_BLOCK = 1 << 16  # rows whose counts are made sparse at once
+
 
 class Behaviours(nn.Module):
     """K behaviours and, while the start lasts, the consensus net that anchors them.
@@ -146,10 +148,12 @@ def sparse_counts(counts):
 
     D is the largest number of distinct classes of an item; shorter items are padded with zero votes.
     """
-    rows, columns = np.nonzero(counts)
-    sizes = np.bincount(rows, minlength=len(counts))
-    slot = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    sizes = np.count_nonzero(counts, axis=1)
     shape = (len(counts), max(1, sizes.max(initial=1)))
     labels, votes = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-    labels[rows, slot], votes[rows, slot] = columns, counts[rows, columns]
+    for start in range(0, len(counts), _BLOCK):  # index arrays of all rows would be larger than the result
+        block = slice(start, start + _BLOCK)
+        rows, columns = np.nonzero(counts[block])
+        slot = np.arange(len(rows)) - np.repeat(np.cumsum(sizes[block]) - sizes[block], sizes[block])
+        labels[block][rows, slot], votes[block][rows, slot] = columns, counts[block][rows, columns]
     return labels, votes

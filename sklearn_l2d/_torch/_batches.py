@@ -5,6 +5,7 @@ import torch
 from torch.utils.data import Dataset
 
 _RESIDENT_SHARE = 0.25  # of the free memory of a CUDA device that the rows of a data set may take
+_BLOCK = 1 << 26  # bytes copied to a device at once
 
 
 class Rows(Dataset):
@@ -28,7 +29,7 @@ class Rows(Dataset):
         if str(device).startswith("cuda"):
             size = sum(a.nbytes for a in self.arrays)
             if size < _RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0]:
-                self.arrays = tuple(torch.from_numpy(np.array(a)).to(device) for a in self.arrays)
+                self.arrays = tuple(on_device(a, device) for a in self.arrays)
 
     def set_target(self, target, index=0):
         """Replace one of the targets, for instance after an E-step."""
@@ -49,6 +50,17 @@ class Rows(Dataset):
         if isinstance(array, torch.Tensor):
             return array[rows.to(array.device)]
         return torch.from_numpy(np.asarray(array[rows.numpy()]))
+
+
+def on_device(array, device):
+    """Copy an array to a device block by block, so that a memory map never passes through memory as a whole."""
+    step = max(1, _BLOCK // max(1, array[:1].nbytes))
+    first = torch.from_numpy(np.array(array[:step]))
+    copy = torch.empty(array.shape, dtype=first.dtype, device=device)
+    copy[:step] = first
+    for start in range(step, len(array), step):
+        copy[start : start + step] = torch.from_numpy(np.array(array[start : start + step]))
+    return copy
 
 
 class RowBatches:

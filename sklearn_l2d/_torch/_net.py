@@ -195,7 +195,7 @@ def logit_batches(ensemble, X, device):
     # One buffer for all batches: a fresh one for each leaves holes between the results that callers keep, and the
     # process then grows by more than the whole of X.
     buffer = torch.empty((min(_PREDICT_BATCH, len(X)), *X.shape[1:]), dtype=ensemble.predict_dtype)
-    for start in range(0, len(X), _PREDICT_BATCH):
+    for start in range(0, max(1, len(X)), _PREDICT_BATCH):  # no rows are one empty batch
         rows = slice(start, min(start + _PREDICT_BATCH, len(X)))
         batch = buffer[: rows.stop - start].copy_(torch.from_numpy(np.array(X[rows])))
         with torch.no_grad():
