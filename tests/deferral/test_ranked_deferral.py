@@ -12,7 +12,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_l2d.annotations import AnnotatedTarget
-from sklearn_l2d.deferral import BestExpert, ClassifierOnly, ClusterDeferral, ConfidenceDeferral, RankedDeferral
+from sklearn_l2d.deferral import (
+    BestExpert,
+    ClassifierOnly,
+    ClusterDeferral,
+    ConfidenceDeferral,
+    MixtureOfExpertsDeferral,
+    OneStageDeferral,
+    RankedDeferral,
+    TwoStageDeferral,
+)
 from sklearn_l2d.metrics import coverage_accuracy_auc
 
 
@@ -137,6 +146,18 @@ def test_who_scores_all_items_alike_is_moved_as_a_whole(reference, classifier, c
         assert_allclose([at.coverage_ for at in path], achieved)
         assert_allclose([at.constraint_violation_ for at in path], np.abs(np.subtract(achieved, [0, 0.2, 0.7, 1])))
     assert RankedDeferral(reference(classifier)).fit(*crowd.labelled).coverage_ == (reference is ClassifierOnly)
+
+
+@pytest.mark.parametrize("kind", [OneStageDeferral, TwoStageDeferral, MixtureOfExpertsDeferral])
+def test_deferrers_without_any_control_get_one(kind, crowd, unseen):
+    deferrer = kind(hidden_layer_sizes=(4,), max_epochs=5, random_state=0)
+    model = RankedDeferral(deferrer, coverage=0.4).fit(*crowd.labelled, X_unlabeled=unseen.X)
+    assert coverage_of(model, unseen.X) == 0.4
+    assert_allclose([coverage_of(at, unseen.X) for at in model.coverage_path([0, 0.7, 1])], [0, 0.7, 1], atol=0.002)
+    assert_array_equal(model.predict(unseen.X), model.deferrer_.predict(unseen.X))
+    assert 0.4 < model.score(unseen.X, unseen.y, annotations=unseen.annotations) < 1
+    assert set(model.explain_deferral(unseen.X)["chosen"]) <= {"a", "b", "c", "classifier"}
+    assert_array_equal(model._bounds().target_lower, [0, 0, 0, 0.4])
 
 
 # ------------------------------------------------------------------------------------------ the team behind it
