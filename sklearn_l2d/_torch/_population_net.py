@@ -95,7 +95,7 @@ class Contexts:
         return experts, self.item[drawn], self.answer[drawn], used
 
     def take(self, items, device):
-        """Inputs and true classes of items (S, size), flattened."""
+        """Inputs and true classes of items (S, size), flattened; the items are on the CPU, where the rows may be."""
         X, (truth, *_) = self.rows[items.flatten()]
         return X.to(device), truth.to(device)
 
@@ -120,8 +120,9 @@ class PopulationNet(Net):
         loss = softmax_loss(logits, truth)
         if self.contexts is None or len(self.contexts.vocal) == 0:
             return loss.mean()
-        experts, items, answers, used = (drawn.to(self.device) for drawn in self.contexts.draw())
-        deferral = self.module_.defer(features, self._codes(items, answers, used))
+        drawn = self.contexts.draw()
+        deferral = self.module_.defer(features, self._codes(*drawn[1:]))
+        experts, items, _, used = (part.to(self.device) for part in drawn)
         answered = codes[:, experts]
         right = (answered == y[:, None]).to(logits.dtype)
         # nothing is learnt from an answer that is missing, or that the code of the expert has already seen
@@ -141,8 +142,8 @@ class PopulationNet(Net):
         X, truth = self.contexts.take(items, self.device)
         with torch.no_grad():
             _, features = self.module_(X)
-        each = self.module_.encode(features, truth, answers.flatten()).view(*items.shape, -1)
-        used = used.unsqueeze(-1).to(each.dtype)
+        answers, used = answers.flatten().to(self.device), used.unsqueeze(-1).to(self.device, features.dtype)
+        each = self.module_.encode(features, truth, answers).view(*items.shape, -1)
         return (each * used).sum(1) / used.sum(1).clamp(min=1)
 
 
