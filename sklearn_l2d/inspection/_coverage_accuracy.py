@@ -1,11 +1,9 @@
 """Accuracy of teams against the share of items that their classifiers decide."""
 
-import copy
-
 import numpy as np
 
 from .._last_step import last_step
-from ..metrics import coverage_accuracy_auc, coverage_accuracy_curve
+from ..metrics import coverage_accuracy_auc, coverage_accuracy_curve, coverage_accuracy_points
 from ._matplotlib import import_pyplot
 
 
@@ -83,11 +81,14 @@ class CoverageAccuracyDisplay:
     def from_estimator(
         cls, estimator, X, y, annotations, *, coverages=None, X_unlabeled=None, name=None, ax=None, **plot_options
     ):
-        """Draw the curve of a fitted deferrer, whose coverage is moved without training.
+        """Draw the curve of a fitted deferrer, as `coverage_accuracy_points` measures it.
+
+        Where the deferrer has a `coverage_path`, its coverage is moved along without training; else the curve is one
+        point between the two ends, or give it a path by `RankedDeferral`.
 
         Parameters
         ----------
-        estimator : deferrer with a `coverage_path`, or a Pipeline or search that ends in one
+        estimator : deferrer, or a Pipeline or search that ends in one
             Fitted, best at a coverage near 0.5.
         X : array-like of shape (n_samples, n_features)
             Items that were not used for fitting.
@@ -112,19 +113,17 @@ class CoverageAccuracyDisplay:
         display : CoverageAccuracyDisplay
             Drawn.
         """
-        deferrer, items = last_step(estimator, X)
-        if X_unlabeled is not None:
-            _, X_unlabeled = last_step(estimator, X_unlabeled)
-        path = deferrer.coverage_path(np.arange(1, 10) / 10 if coverages is None else coverages, X_unlabeled)
-        return cls.from_predictions(
-            [np.mean(team.predict_deferral(items) < 0) for team in path],
-            [team.score(items, y, annotations=annotations) for team in path],
-            human_accuracy=_mask_classifier(deferrer).score(items, y, annotations=annotations),
-            classifier_accuracy=np.mean(deferrer.predict(items) == np.asarray(y)),
-            name=type(deferrer).__name__ if name is None else name,
-            ax=ax,
-            **plot_options,
+        deferrer, _ = last_step(estimator, X)
+        points = coverage_accuracy_points(
+            estimator,
+            X,
+            y,
+            annotations,
+            coverages=np.arange(1, 10) / 10 if coverages is None else coverages,
+            X_unlabeled=X_unlabeled,
         )
+        name = type(deferrer).__name__ if name is None else name
+        return cls.from_predictions(*points, name=name, ax=ax, **plot_options)
 
     @classmethod
     def from_predictions(
@@ -211,10 +210,3 @@ class CoverageAccuracyDisplay:
         ax.set(xlabel="coverage: share that the classifier decides", ylabel="team accuracy", xlim=(-0.02, 1.02))
         ax.legend(loc="best", fontsize="small")
         return self
-
-
-def _mask_classifier(deferrer):
-    """Copy of a deferrer that always asks the target it prefers."""
-    masked = copy.copy(deferrer)
-    masked.predict_deferral = lambda X: deferrer.predict_deferral_proba(X)[:, :-1].argmax(1)
-    return masked

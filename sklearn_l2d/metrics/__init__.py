@@ -9,12 +9,14 @@ from ._coverage import (
     team_accuracy,
     workload_distribution,
 )
+from ._points import coverage_accuracy_points
 
 __all__ = [
     "annotation_perplexity",
     "consensus_agreement",
     "coverage_accuracy_auc",
     "coverage_accuracy_curve",
+    "coverage_accuracy_points",
     "deferral_report",
     "krippendorff_alpha",
     "membership_dissimilarity",

@@ -5,11 +5,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_l2d.deferral import ClusterDeferral
+from sklearn_l2d.deferral import BestExpert, ClusterDeferral, OneStageDeferral, RankedDeferral
 from sklearn_l2d.inspection import CoverageAccuracyDisplay, WorkloadDisplay
 
 
@@ -90,6 +91,19 @@ def test_curve_of_an_estimator(data, team):
     assert len(CoverageAccuracyDisplay.from_estimator(team, X, y, annotations, X_unlabeled=X).coverage) > 8
 
 
+def test_a_deferrer_without_a_path_is_one_point(data):
+    X, y, annotations = data
+    X = StandardScaler().fit_transform(X)
+    one = OneStageDeferral(hidden_layer_sizes=(), max_epochs=5, random_state=0).fit(X, y, annotations)
+    display = CoverageAccuracyDisplay.from_estimator(one, X, y, annotations)
+    assert_allclose(display.coverage, [0, one.coverage_, 1])
+    assert display.accuracy[1] == one.score(X, y, annotations=annotations)
+    ranked = RankedDeferral(FrozenEstimator(one)).fit(X, y, annotations)
+    display = CoverageAccuracyDisplay.from_estimator(ranked, X, y, annotations, coverages=[0.25, 0.5])
+    assert_allclose(display.coverage, [0, 0.25, 0.5, 1], atol=0.01)
+    assert display.line_.get_label().startswith("RankedDeferral (area")
+
+
 def test_bars_of_given_shares():
     bounds = [[0, 0.2], [0, 1], [0.6, 0.6]]
     display = WorkloadDisplay.from_predictions([0.1, 0.3, 0.6], experts=["ann", "bob"], bounds=bounds)
@@ -145,3 +159,13 @@ def test_says_how_to_get_matplotlib(display, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"sklearn-l2d\[plot\]"):
         display.plot()
+
+
+def test_bars_of_deferrers_without_bounds(data):
+    X, y, annotations = data
+    best = BestExpert(LogisticRegression()).fit(X, y, annotations)
+    display = WorkloadDisplay.from_estimator(best, X)
+    assert display.workload.tolist() == [1, 0, 0, 0]
+    assert display.bounds_ is None
+    ranked = RankedDeferral(FrozenEstimator(best), coverage=(0, 0.5)).fit(X, y, annotations)
+    assert_array_equal(WorkloadDisplay.from_estimator(ranked, X).bounds, [[0, 1], [0, 1], [0, 1], [0, 0.5]])

@@ -1,0 +1,95 @@
+"""Coverage-accuracy points of a fitted deferrer, whether or not it can move its coverage."""
+
+import copy
+
+import numpy as np
+
+from .._last_step import last_step
+from ..annotations import split_target
+from ._coverage import coverage_accuracy_curve
+
+
+def coverage_accuracy_points(estimator, X, y, annotations=None, *, coverages=None, X_unlabeled=None):
+    """Points of the coverage-accuracy curve of a fitted deferrer, with both ends (L2D-Clusters 5.2).
+
+    A deferrer contributes the one point that it has; with `coverages`, one that has a `coverage_path` contributes its
+    points there instead. The end at coverage 0 is the same deferrer with the classifier masked, so that it always
+    asks the target that it prefers, and the end at coverage 1 is the classifier alone.
+
+    Parameters
+    ----------
+    estimator : deferrer, or a Pipeline or search that ends in one
+        Fitted with experts.
+
+    X : array-like of shape (n_samples, n_features)
+        Items that were not used for fitting.
+
+    y : array-like of shape (n_samples,)
+        True labels; an `AnnotatedTarget` brings its annotations along.
+
+    annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
+        What the experts answered.
+
+    coverages : array-like of float, default=None
+        Requested coverages, for a deferrer with a `coverage_path`; others do without. None asks for the deferrer's
+        own point.
+
+    X_unlabeled : array-like of shape (n_unlabeled, n_features), default=None
+        Items on which the shares are calibrated, as in `coverage_path`.
+
+    Returns
+    -------
+    coverage : ndarray of shape (n_points,)
+        Increasing achieved coverages, from 0 to 1.
+
+    accuracy : ndarray of shape (n_points,)
+        Team accuracies, expected over who of a target answers.
+
+    Raises
+    ------
+    ValueError
+        If the deferrer has no experts, or annotations are missing.
+
+    See Also
+    --------
+    coverage_accuracy_auc : Area under the curve.
+    sklearn_l2d.deferral.RankedDeferral : Gives a `coverage_path` to deferrers without one.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn_l2d.datasets import load_digits_crowd
+    >>> from sklearn_l2d.deferral import BestExpert
+    >>> from sklearn_l2d.metrics import coverage_accuracy_auc, coverage_accuracy_points
+    >>> crowd = load_digits_crowd(random_state=0)
+    >>> best = BestExpert(LogisticRegression(C=0.01))
+    >>> best = best.fit(crowd.X_identified, crowd.y_identified, annotations=crowd.annotations)
+    >>> coverage, accuracy = coverage_accuracy_points(best, crowd.X_test, crowd.y_test, crowd.annotations_test)
+    >>> coverage.tolist()
+    [0.0, 1.0]
+    >>> bool(coverage_accuracy_auc(coverage, accuracy) == accuracy.mean())  # a straight line
+    True
+    """
+    deferrer, items = last_step(estimator, X)
+    y, annotations = split_target(y, annotations)
+    if deferrer.n_experts_ == 0:
+        raise ValueError(f"{type(deferrer).__name__} has no experts, so it has no curve; fit it with annotations.")
+    systems = [deferrer]
+    if coverages is not None and hasattr(deferrer, "coverage_path"):
+        if X_unlabeled is not None:
+            _, X_unlabeled = last_step(estimator, X_unlabeled)
+        systems = deferrer.coverage_path(coverages, X_unlabeled)
+    return coverage_accuracy_curve(
+        [np.mean(system.predict_deferral(items) < 0) for system in systems],
+        [system.score(items, y, annotations=annotations) for system in systems],
+        human_accuracy=_without_classifier(deferrer).score(items, y, annotations=annotations),
+        classifier_accuracy=np.mean(deferrer.predict(items) == np.asarray(y)),
+    )
+
+
+def _without_classifier(deferrer):
+    """Copy of a deferrer that always asks the target it prefers."""
+    masked = copy.copy(deferrer)
+    # not by probabilities: they are all zero where the classifier is certain
+    masked.predict_deferral = lambda X: deferrer._target_scores(deferrer._check_items(X))[:, :-1].argmax(1)
+    return masked
