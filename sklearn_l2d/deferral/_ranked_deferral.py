@@ -131,9 +131,10 @@ class RankedDeferral(CoverageMixin, FittingMixin, RosterMixin, BaseDeferrer):
     A deferrer that nearly always defers has learnt little about when not to, and ranks badly: give a gate a coverage
     near 0.5 of its own, or a cost of asking, before it is ranked.
 
-    Use "cost" and "penalty" to compare, not to deploy. Hard coverage jumps as a function of the cost, since many items
-    flip together, and differs from fit to fit; the penalty acts on the soft coverage in training, which is not what
-    the decisions show, and its weight has no scale.
+    Use "cost" and "penalty" to compare, not to deploy. With a gate that is trained by EM, hard coverage jumps as a
+    function of the cost, since many items flip together; with a surrogate loss it is smoother, but no cost takes it
+    below what the deferrer chooses for free. The penalty acts on the soft coverage in training, which is not what the
+    decisions show, and its weight has no scale: one is too weak, another drives the gate to one side.
 
     References
     ----------
