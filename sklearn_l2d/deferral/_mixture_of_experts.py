@@ -22,7 +22,7 @@ class MixtureOfExpertsDeferral(JointDeferrer):
         Marker of a missing annotation; None takes NaN, None, pandas.NA, masked entries and -1 unless it is a class.
 
     module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
-        Of the net, as in `AnnotatorLDA`; defaults None, (64,), "sgd", 0.05, 0.9, 0.001, 64 and 60.
+        Of the net, as in `AnnotatorLDA`; defaults None, (32,), "sgd", 0.05, 0.9, 0.01, 64 and 60.
 
     device : str, default="auto"
         "auto" takes CUDA when there is one.

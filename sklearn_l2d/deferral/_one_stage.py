@@ -57,7 +57,7 @@ class OneStageDeferral(JointDeferrer):
         Marker of a missing annotation; None takes NaN, None, pandas.NA, masked entries and -1 unless it is a class.
 
     module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
-        Of the net, as in `AnnotatorLDA`; defaults None, (64,), "sgd", 0.05, 0.9, 0.001, 64 and 60.
+        Of the net, as in `AnnotatorLDA`; defaults None, (32,), "sgd", 0.05, 0.9, 0.01, 64 and 60.
 
     device : str, default="auto"
         "auto" takes CUDA when there is one.
@@ -166,11 +166,11 @@ class OneStageDeferral(JointDeferrer):
         class_weight=None,
         missing_label=None,
         module=None,
-        hidden_layer_sizes=(64,),
+        hidden_layer_sizes=(32,),
         optimizer="sgd",
         lr=0.05,
         momentum=0.9,
-        weight_decay=0.001,
+        weight_decay=0.01,
         batch_size=64,
         max_epochs=60,
         device="auto",

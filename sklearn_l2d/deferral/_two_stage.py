@@ -40,7 +40,7 @@ class TwoStageDeferral(SurrogateDeferrer):
         Marker of a missing annotation; None takes NaN, None, pandas.NA, masked entries and -1 unless it is a class.
 
     module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
-        Of the net, as in `AnnotatorLDA`; defaults None, (64,), "sgd", 0.05, 0.9, 0.001, 64 and 60.
+        Of the net, as in `AnnotatorLDA`; defaults None, (64,), "sgd", 0.05, 0.9, 0.03, 64 and 60.
 
     device : str, default="auto"
         "auto" takes CUDA when there is one.
@@ -141,7 +141,7 @@ class TwoStageDeferral(SurrogateDeferrer):
         optimizer="sgd",
         lr=0.05,
         momentum=0.9,
-        weight_decay=0.001,
+        weight_decay=0.03,
         batch_size=64,
         max_epochs=60,
         device="auto",
