@@ -16,6 +16,8 @@ from sklearn_l2d.deferral import (
     ConfidenceDeferral,
     MixtureOfExpertsDeferral,
     OneStageDeferral,
+    ProbabilisticDeferral,
+    RandomExpertDeferral,
     RankedDeferral,
     TwoStageDeferral,
 )
@@ -76,6 +78,29 @@ INSTANCES = [
         grid={"coverage": [0.2, 0.8], "annotation_smoothing": [0.001, 0.1]},
         expected_failed_checks=_WEIGHTS,
     ),
+    Instance(
+        ProbabilisticDeferral(answer_hidden_layer_sizes=(4,), answer_epochs=3, **_GATE),
+        "deferrer",
+        grid={"missing": ["latent", "naive"], "answer_shrinkage": [0.0, 0.5]},
+        expected_failed_checks=_WEIGHTS,
+    ),
+    Instance(
+        ProbabilisticDeferral(
+            joint_classifier=True,
+            answer_hidden_layer_sizes=(4,),
+            answer_epochs=3,
+            dtype="float64",
+            **(_GATE | {"classifier": None, "max_epochs": 20, "lr": 0.1, "batch_size": 16}),
+        ),
+        "deferrer",
+        grid={"coverage": [0.2, 0.8]},
+    ),
+    Instance(
+        RandomExpertDeferral(**_GATE),
+        "deferrer",
+        grid={"coverage": [0.2, 0.8], "classifier__C": [0.01, 1.0]},
+        expected_failed_checks=_WEIGHTS,
+    ),
     Instance(ClassifierOnly(LogisticRegression(), random_state=0), "deferrer", grid={"classifier__C": [0.01, 1.0]}),
     Instance(
         ConfidenceDeferral(LogisticRegression(), cv=2, coverage=0.5, random_state=0),
@@ -99,7 +124,7 @@ INSTANCES = [
         grid={"lr": [0.05, 0.1]},
     ),
     Instance(
-        TwoStageDeferral(LogisticRegression(), cv=2, hidden_layer_sizes=(4,), max_epochs=3, random_state=0),
+        TwoStageDeferral(LogisticRegression(C=0.01), cv=2, hidden_layer_sizes=(4,), max_epochs=12, random_state=0),
         "deferrer",
         grid={"classifier__C": [0.01, 1.0], "expert_cost": [None, 0.1]},
         expected_failed_checks=_WEIGHTS,

@@ -6,6 +6,8 @@ from ._cluster_deferral import ClusterDeferral
 from ._confidence_deferral import ConfidenceDeferral
 from ._mixture_of_experts import MixtureOfExpertsDeferral
 from ._one_stage import OneStageDeferral
+from ._probabilistic_deferral import ProbabilisticDeferral
+from ._random_expert_deferral import RandomExpertDeferral
 from ._ranked_deferral import RankedDeferral
 from ._two_stage import TwoStageDeferral
 
@@ -16,6 +18,8 @@ __all__ = [
     "ConfidenceDeferral",
     "MixtureOfExpertsDeferral",
     "OneStageDeferral",
+    "ProbabilisticDeferral",
+    "RandomExpertDeferral",
     "RankedDeferral",
     "TwoStageDeferral",
 ]

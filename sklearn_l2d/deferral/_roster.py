@@ -141,8 +141,7 @@ class RosterMixin:
 
     def _check_newcomers(self, experts, X, annotations):
         """Names, checked items and encoded answers (n, len(experts)) of newcomers."""
-        names = np.empty(1, dtype=object) if np.isscalar(experts) else np.empty(len(experts), dtype=object)
-        names[:] = [experts] if np.isscalar(experts) else list(experts)
+        names = self._newcomer_names(experts)
         items = self._check_items(X)
         if is_frame(annotations) and set(annotations.columns) == set(names):
             annotations = annotations[list(names)]
@@ -152,9 +151,16 @@ class RosterMixin:
                 f"annotations has shape {codes.shape}; pass one row for each of the {len(items)} items of X and one "
                 f"column for each of the {len(names)} experts."
             )
+        return names, items, codes
+
+    @staticmethod
+    def _newcomer_names(experts):
+        """Names of newcomers, one or several, as an object array."""
+        names = np.empty(1, dtype=object) if np.isscalar(experts) else np.empty(len(experts), dtype=object)
+        names[:] = [experts] if np.isscalar(experts) else list(experts)
         if len(set(names)) < len(names):
             raise ValueError(f"experts={list(names)} holds a name twice; name each newcomer once.")
-        return names, items, codes
+        return names
 
     def _take_on(self, newcomers):
         """Put newcomers, given as the rows of every attribute in `_per_expert`, in the place of their namesakes."""

@@ -96,3 +96,32 @@ def points(draw, min_points=3, max_points=12):
     """Points (n, D) in a few dimensions; some may be the same."""
     shape = (draw(st.integers(min_points, max_points)), draw(st.integers(1, 3)))
     return draw(hnp.arrays(float, shape, elements=st.floats(-100, 100)))
+
+
+class AnswerProblem(NamedTuple):
+    """Items that some experts did not label: gate, imitations of the experts, answers and truth."""
+
+    log_gate: np.ndarray  # (n, M + 1), the classifier last
+    f: np.ndarray  # (n, M, C)
+    codes: np.ndarray  # (n, M), -1 missing
+    y_codes: np.ndarray  # (n,)
+    classifier_proba: np.ndarray  # (n, C)
+    smoothing: float
+
+
+@st.composite
+def answer_problems(draw, max_items=5):
+    """Small `AnswerProblem`."""
+    n, n_experts, n_classes = draw(st.integers(1, max_items)), draw(st.integers(1, 3)), draw(st.integers(2, 3))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    sharpness = draw(st.sampled_from([0.3, 1.0, 5.0]))
+    proba = rng.dirichlet(np.full(n_classes, 1 / sharpness), size=(n, n_experts + 1)) + 1e-9
+    proba /= proba.sum(-1, keepdims=True)
+    return AnswerProblem(
+        np.log(rng.dirichlet(np.ones(n_experts + 1), size=n)),
+        proba[:, :-1],
+        rng.integers(-1, n_classes, size=(n, n_experts)),
+        rng.integers(n_classes, size=n),
+        proba[:, -1],
+        draw(st.sampled_from([0.001, 0.2])),
+    )

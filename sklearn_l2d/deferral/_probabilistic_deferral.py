@@ -1,0 +1,349 @@
+"""Probabilistic learning to defer: an EM gate over single experts who need not have labelled everything."""
+
+import math
+import numbers
+from typing import ClassVar
+
+import numpy as np
+import torch
+from sklearn.utils.metaestimators import available_if
+
+from .._sklearn import Interval, StrOptions
+from .._torch._answer_net import answers_likelihood
+from .._torch._batches import Rows
+from .._torch._net import train
+from ._imitation import ImitatingDeferrer
+from ._joint_classifier import JointClassifier, lessons
+
+_NEVER = 1e-30  # likelihood of the truth where nobody answered: above zero, so that bounds can always be met
+
+
+def _imitates(deferrer):
+    return deferrer.missing == "latent"
+
+
+class ProbabilisticDeferral(ImitatingDeferrer):
+    """Let a gate decide per item between the classifier and single experts who may have labelled only some items.
+
+    PL2D: expert and answer are both latent. A mixture of experts is trained by EM; what an expert would have answered
+    on an item that was not put to him or her is integrated out under a net that imitates the expert, and the nets
+    learn together with the gate.
+
+    Parameters
+    ----------
+    missing : {"latent", "naive"}, default="latent"
+        "latent" integrates missing annotations out. "naive" never holds an expert responsible for an item that he or
+        she did not label, the extension of Madras et al. (2018) in PL2D appendix A.2.
+
+    joint_classifier : bool, default=False
+        False takes `classifier`, which is fitted before the gate, or frozen. True trains one more net beside the gate
+        from its first epoch on, as in PL2D; `classifier` must then be None.
+
+    answer_hidden_layer_sizes : tuple of int, default=(32,)
+        Hidden units of the net of each expert, and of the classifier's where it is trained jointly.
+
+    answer_weight_decay : float, default=0.01
+        Penalty of these nets.
+
+    answer_epochs : int, default=60
+        Epochs that the nets of the experts learn from the given annotations before the gate starts.
+
+    answer_shrinkage : float, default=0.5
+        Weight, in the evidence of a missing annotation, of the expert's own correctness on the true class, shrunk by
+        empirical Bayes; the rest is the net's. 0 is PL2D.
+
+    classifier : classifier, default=None
+        Any scikit-learn classifier with `predict_proba`, cloned and fitted; a `FrozenEstimator` is taken as it is.
+        None is a small neural net.
+
+    cv : int, default=5
+        Folds of the classifier's out-of-fold probabilities, and of the gate's where no unlabelled rows are given.
+
+    coverage : float, pair of float or None, default=None
+        Share of the items that the classifier is to decide, or its lower and upper bound. None leaves it free.
+
+    workload : pair, array-like of shape (n_experts, 2), mapping or None, default=None
+        Lower and upper bound of the share of all items that each expert serves, for everybody, in order, or by name
+        (PL2D Eq. 7). None is the free workload; ``(1 / (M + 1), 1 / (M + 1))``, with the same `coverage`, the balanced
+        one of Eq. 6.
+
+    annotation_smoothing : float, default=0.001
+        Probability that the truth is not what an expert answered, in the E-step.
+
+    consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
+        Cost of asking, in units of one error; a mapping has names of experts as keys.
+
+    error_cost : array-like of shape (n_classes, n_classes), default=None
+        Cost of deciding for the column where the row is true, in units of one error. None is 0 on the diagonal and 1
+        elsewhere.
+
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes in the training of the gate, of the nets and of the default classifier.
+
+    missing_label : object, default=None
+        Marker of a missing annotation; None takes NaN, None, pandas.NA, masked entries and -1 unless it is a class.
+
+    module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
+        Of the gate, as in `AnnotatorLDA`; defaults None, (32,), "sgd", 0.05, 0.9, 0.01, 128 and 60. `module`,
+        `optimizer`, `lr`, `momentum` and `batch_size` are also those of the nets.
+
+    warm_start : bool, default=False
+        Continue with the previous gate where the number of experts is the same; the nets start afresh.
+
+    device : str, default="auto"
+        "auto" takes CUDA when there is one.
+
+    dtype : {"float32", "float64"}, default="float32"
+        Floating type of the training.
+
+    verbose : int, default=0
+        1 prints a line per epoch, 2 shows progress bars.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the folds, the nets, the gate and the draws of `assign_experts`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels in `y`, and those that a frozen classifier knows.
+    classifier_ : classifier
+        The fitted classifier.
+    temperature_ : float
+        Temperature of the classifier's probabilities in the E-step.
+    experts_ : ndarray of shape (n_experts,)
+        Names of the experts.
+    n_experts_ : int
+        Number of experts.
+    targets_ : ndarray of shape (n_targets,)
+        The experts that were there in `fit`: every one is a target.
+    omega_ : ndarray of shape (n_experts, n_targets)
+        Who is which target, one-hot.
+    selection_ : ndarray of shape (n_targets, n_experts)
+        The same; a row of zeros is an expert who has left.
+    answer_net_ : object
+        The nets of the experts, None where there are none; private in everything but name.
+    gate_ : object
+        The trained gate; private in everything but name.
+    offsets_ : ndarray of shape (n_targets + 1,)
+        Calibrated offsets of the gate's logits.
+    target_shares_ : ndarray of shape (n_targets + 1,)
+        Achieved hard shares on the calibration rows, the classifier last.
+    coverage_ : float
+        Achieved share of the classifier on the calibration rows.
+    workload_ : ndarray of shape (n_experts,)
+        Share of the items that each expert is expected to serve.
+    constraint_violation_ : float
+        Largest amount by which an achieved share leaves its bounds.
+    n_iter_ : int
+        Epochs of the gate.
+    history_ : list of dict
+        Loss, log-likelihood and constraint violation of every epoch.
+    n_features_in_ : int
+        Number of columns of `X`.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, where it has string names.
+
+    See Also
+    --------
+    ClusterDeferral : Groups of experts, which newcomers can join.
+    SemiSupervisedDeferral : Completes the annotations first.
+
+    Notes
+    -----
+    With f_m(x) the net of expert m and ``Z_m = sum_c f_mc(x) p(y | c)``, the posterior is exact:
+    ``q(z = m)`` is proportional to ``g_m(x) Z_m``, or to ``g_m(x) p(y | t_m)`` where m did answer, and
+    ``q(t_m = c) = r_m f_mc p(y | c) / Z_m + (1 - r_m) f_mc``. The paper uses a mean field (Eq. 17 and 21 to 23,
+    corrected) whose expectation is wrong, and its published code multiplies in the answers of other experts, which can
+    lower the objective. Bounds tilt q(z) on all rows at once, not batch by batch, and r is the tilted one (Eq. 8 to
+    10), which projects the joint posterior. Shares are then calibrated on hard decisions, which the paper does not do.
+
+    With ``joint_classifier=True`` the paper puts the net's probabilities of its own training rows into the E-step.
+    They approach certainty, so that the gate comes to believe that the classifier is never wrong. Here the net is
+    trained with one twin for each of `cv` folds that it leaves out, and the E-step reads the twins out of fold, after
+    one temperature.
+
+    A net sees the item only. With few annotations it learns who is right where less well than a count of right answers
+    per class, which knows the truth: `answer_shrinkage` blends both, where the paper has the net alone (0). The nets
+    themselves follow the paper's M-step, whatever the shrinkage. Nothing but their penalty keeps EM from concluding
+    that an answer which was not given would have been right.
+
+    Every expert is a target, so that nobody can join without a new `fit`: there is no `onboard`. Experts may leave.
+    With many experts and few labels of each, `ClusterDeferral` pools them and is the better choice. `partial_fit`
+    trains the gate; classifier and nets stay.
+
+    References
+    ----------
+    PL2D: Probabilistic learning to defer: handling missing expert annotations and controlling workload distribution,
+    sections 3 to 5, appendices A.2 and B to D.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn_l2d.datasets import load_digits_crowd
+    >>> from sklearn_l2d.deferral import ProbabilisticDeferral
+    >>> crowd = load_digits_crowd(random_state=0)
+    >>> annotations = crowd.annotations.copy()
+    >>> annotations[np.random.default_rng(0).random(annotations.shape) < 0.5] = -1  # half of them are missing
+    >>> gate = ProbabilisticDeferral(coverage=0.5, classifier=LogisticRegression(C=0.01), random_state=0)
+    >>> gate.fit(crowd.X_identified, crowd.y_identified, annotations=annotations, X_unlabeled=crowd.X_anonymous)
+    ProbabilisticDeferral(...)
+    >>> print(f"{gate.coverage_:.2f}")
+    0.50
+    >>> gate.score(crowd.X_test, crowd.y_test, annotations=crowd.annotations_test) > 0.8
+    True
+    >>> gate.predict_annotation_proba(crowd.X_test[:3]).shape == (3, gate.n_experts_, 10)
+    True
+    """
+
+    _parameter_constraints: ClassVar = {
+        **ImitatingDeferrer._parameter_constraints,
+        "missing": [StrOptions({"latent", "naive"})],
+        "joint_classifier": ["boolean"],
+        "answer_shrinkage": [Interval(numbers.Real, 0, 1, closed="both")],
+    }
+
+    def __init__(
+        self,
+        *,
+        missing="latent",
+        joint_classifier=False,
+        answer_hidden_layer_sizes=(32,),
+        answer_weight_decay=0.01,
+        answer_epochs=60,
+        answer_shrinkage=0.5,
+        classifier=None,
+        cv=5,
+        coverage=None,
+        workload=None,
+        annotation_smoothing=0.001,
+        consultation_cost=None,
+        error_cost=None,
+        class_weight=None,
+        missing_label=None,
+        module=None,
+        hidden_layer_sizes=(32,),
+        optimizer="sgd",
+        lr=0.05,
+        momentum=0.9,
+        weight_decay=0.01,
+        batch_size=128,
+        max_epochs=60,
+        warm_start=False,
+        device="auto",
+        dtype="float32",
+        verbose=0,
+        random_state=None,
+    ):
+        super().__init__(
+            classifier=classifier,
+            cv=cv,
+            coverage=coverage,
+            workload=workload,
+            annotation_smoothing=annotation_smoothing,
+            consultation_cost=consultation_cost,
+            error_cost=error_cost,
+            class_weight=class_weight,
+            missing_label=missing_label,
+            module=module,
+            hidden_layer_sizes=hidden_layer_sizes,
+            optimizer=optimizer,
+            lr=lr,
+            momentum=momentum,
+            weight_decay=weight_decay,
+            batch_size=batch_size,
+            max_epochs=max_epochs,
+            warm_start=warm_start,
+            device=device,
+            dtype=dtype,
+            verbose=verbose,
+            random_state=random_state,
+        )
+        self.missing = missing
+        self.joint_classifier = joint_classifier
+        self.answer_hidden_layer_sizes = answer_hidden_layer_sizes
+        self.answer_weight_decay = answer_weight_decay
+        self.answer_epochs = answer_epochs
+        self.answer_shrinkage = answer_shrinkage
+
+    @available_if(_imitates)
+    def predict_annotation_proba(self, X):
+        """What every expert would answer; with ``missing="latent"`` only.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_experts, n_classes)
+            In the order of `experts_` and `classes_`.
+        """
+        return super().predict_annotation_proba(X)
+
+    def _check_settings(self):
+        super()._check_settings()
+        if self.joint_classifier and self.classifier is not None:
+            raise ValueError(
+                "joint_classifier=True trains a net beside the gate, so that the classifier that was given would go "
+                "unused; leave classifier=None, or joint_classifier=False."
+            )
+
+    def _gather_evidence(self, team, weight, price):
+        weight = weight / weight.mean()
+        proba = None if self.joint_classifier else self._judge_classifier(team)
+        self.answer_net_, joint, learners = None, None, []
+        if self.missing == "latent":
+            self.answer_net_, rows = self._imitate(team, weight)
+            learners.append((self.answer_net_, rows))
+        if self.joint_classifier:
+            fold, taught = lessons(team.y_codes, min(self.cv, len(team.y)), self._seed)
+            joint = JointClassifier(self._new_learner(team.items, taught.shape[1]), self.classes_, self.dtype)
+            self.classifier_ = joint
+            learners.append((joint.net_, self._rows(team, taught, weight)))
+        epoch = 0
+
+        def refresh(responsibilities):
+            nonlocal epoch
+            if responsibilities is not None:
+                epoch += 1
+                for net, rows in learners:
+                    if net is self.answer_net_:
+                        rows.set_target(responsibilities[:, :-1].copy(), 2)
+                    self._one_epoch(net, rows, epoch)
+            if joint is None:
+                honest = proba
+            else:
+                honest, self.temperature_ = joint.judge(team.items, team.y_codes, fold)
+            return self._log_likelihood(team.items, team.codes, team.y_codes, honest, price)
+
+        return refresh(None), refresh if learners else None
+
+    def _absent_likelihood(self, items, codes, y_codes):
+        if self.missing == "naive":
+            return np.full(codes.shape, _NEVER)
+        own = super()._absent_likelihood(items, codes, y_codes)
+        if own is None:
+            return None
+        imitated = answers_likelihood(self.answer_net_, items, y_codes, self._answer_likelihood())[:, self._members]
+        return self.answer_shrinkage * own + (1 - self.answer_shrinkage) * imitated
+
+    def _imitate(self, team, weight):
+        """Nets that have learnt the answers that were given, and the rows from which they go on learning."""
+        net, rows = self._new_learner(team.items, len(self.experts_)), self._rows(team, team.codes, weight)
+        train(net, rows, self.answer_epochs, seed=self._seed, verbose=self.verbose, label="answers")
+        return net, rows
+
+    def _new_learner(self, items, n_members):
+        return self._new_ensemble(items, n_members, log_truth=torch.as_tensor(np.log(self._answer_likelihood())))
+
+    def _rows(self, team, codes, weight):
+        """Rows to learn from, nobody being responsible for any of them so far."""
+        nobody = np.zeros(codes.shape)
+        return Rows(team.items, codes, team.y_codes, nobody, weight, dtype=getattr(torch, self.dtype))
+
+    def _one_epoch(self, net, rows, epoch):
+        """The share of an epoch of the gate in the training of a net; its rate falls as the gate's does."""
+        net.lr = self.lr * (1 + math.cos(math.pi * epoch / self.max_epochs)) / 2
+        train(net, rows, 1, seed=self._seed + epoch, cosine=False, label="answers")
