@@ -1,0 +1,242 @@
+"""What large data cost `AnnotatorLDA`: memory, rows per second, and a grid search on a cluster.
+
+    pip install "sklearn-l2d[distributed,parquet]"
+    python benchmarks/scale.py [TABLE ...] [--seeds 5] > benchmarks/results/scale.md
+
+Memory is measured in a process of its own for each figure, imports included, and read from /proc.
+"""
+
+import shutil
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import torch
+from _report import run, table
+from scipy.stats import spearmanr
+from sklearn.model_selection import GridSearchCV
+
+from sklearn_l2d.annotations import to_counts
+from sklearn_l2d.cluster import AnnotatorLDA
+from sklearn_l2d.datasets import load_digits_crowd
+
+N_ROWS, N_FEATURES, N_CLASSES, CHUNK = 10_000_000, 32, 5, 65_536
+FEATURES, CLASSES = [f"x{j}" for j in range(N_FEATURES)], [f"class{k}" for k in range(N_CLASSES)]
+MAPPED = 200_000, 256  # rows and columns of the memory map
+
+
+def mapped(seeds):
+    """Memory that `fit` and `score` take beside a memory map, an array, and a file of another dtype."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for dtype, mode in (("float32", "r"), ("float32", None), ("float64", "r")):
+            path = Path(folder) / f"{dtype}.npy"
+            if not path.exists():
+                X = np.lib.format.open_memmap(path, "w+", dtype, MAPPED)
+                for start in range(0, len(X), CHUNK):
+                    X[start : start + CHUNK] = np.random.default_rng(start).normal(size=X[start : start + CHUNK].shape)
+                del X
+            for method in ("fit", "score"):
+                size, grown, result = in_a_process(memory_of, str(path), mode, method)
+                rows.append([method, dtype, "memory map" if mode else "array", size, grown, f"{result:.10f}"])
+    table(
+        f"{MAPPED[0]:,} x {MAPPED[1]} rows: MB that a call needs beyond X, pages of the file not counted",
+        ["method", "dtype of X", "X is a", "MB of X", "MB needed by the call", "weight of cluster 0, or score"],
+        rows,
+    )
+
+
+def memory_of(path, mode, method):
+    X = np.load(path, mmap_mode=mode)
+    counts = np.random.default_rng(0).integers(0, 3, (len(X), N_CLASSES)).astype(float)
+    settings = {"n_consensus_epochs": 1, "n_anchor_epochs": 1, "max_epochs": 1, "hidden_layer_sizes": (16,)}
+    lda = AnnotatorLDA(**settings, batch_size=1024, random_state=0, device="cpu").fit(np.array(X[:50]), counts[:50])
+    before = status("VmRSS") - status("RssFile")
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    result = getattr(lda, method)(X, counts)
+    needed = status("VmHWM") - status("RssFile") - before
+    return round(X.nbytes / 1e6), round(needed), result if method == "score" else float(lda.cluster_weights_[0])
+
+
+def stream(seeds):
+    """One pass of `partial_fit` over a Parquet file of ten million rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, source = str(Path(folder) / "items.parquet"), "chunks made on the fly"
+        if shutil.disk_usage(folder).free > 8 * N_ROWS * N_FEATURES:
+            source = f"a Parquet file of {in_a_process(write, path) / 1e9:.1f} GB"
+        marks, perplexity, truth = in_a_process(learn, path)
+    table(
+        f"One pass of `partial_fit` over {source}: {N_ROWS:,} x {N_FEATURES} float32, {N_CLASSES} classes, chunks of "
+        f"{CHUNK:,}, batches of 1,024",
+        ["rows", "peak MB of the process", "rows per second", "rows per CPU second", "of `partial_fit` alone"],
+        marks,
+    )
+    print(f"\nPerplexity of 100,000 rows that follow: {perplexity:.4f}; of the true distribution: {truth:.4f}.")
+
+
+def learn(path):
+    torch.set_num_threads(1)
+    lda = AnnotatorLDA(2, batch_size=1024, random_state=0, device="cpu")
+    marks, n, inside, start, cpu = [], 0, 0.0, time.perf_counter(), time.process_time()
+    for frame in read(path) if Path(path).exists() else map(as_frame, chunks()):
+        begin = time.process_time()
+        lda.partial_fit(frame[FEATURES], frame[CLASSES])
+        end, before, n = time.process_time(), n, n + len(frame)
+        inside += end - begin
+        if any(before < mark <= n for mark in (N_ROWS // 10, N_ROWS // 2, N_ROWS)):
+            speeds = (f"{n / seconds:,.0f}" for seconds in (time.perf_counter() - start, end - cpu, inside))
+            marks.append([f"{n:,}", round(status("VmHWM")), *speeds])
+    frame, p = as_frame(simulate(N_ROWS + 1, 100_000)), truth_of(N_ROWS + 1, 100_000)
+    votes = frame[CLASSES].to_numpy()
+    return marks, lda.perplexity(frame[FEATURES], frame[CLASSES]), np.exp(-(votes * np.log(p)).sum() / votes.sum())
+
+
+def read(path):
+    """Frames of a Parquet file, one chunk in memory at a time."""
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        yield from (batch.to_pandas() for batch in file.iter_batches(CHUNK))
+
+
+def write(path):
+    """Write the simulated rows; returns the size of the file in bytes."""
+    from pyarrow import parquet
+
+    schema = as_table(next(chunks())).schema
+    with parquet.ParquetWriter(path, schema, compression="NONE", use_dictionary=CLASSES) as writer:
+        for X, counts in chunks():
+            writer.write_table(as_table((X, counts)))
+    return Path(path).stat().st_size
+
+
+def as_table(chunk):
+    import pyarrow as pa
+
+    return pa.table(dict(zip(FEATURES + CLASSES, [*chunk[0].T, *chunk[1].T], strict=True)))
+
+
+def as_frame(chunk):
+    return pd.DataFrame(chunk[0], columns=FEATURES).join(pd.DataFrame(chunk[1], columns=CLASSES))
+
+
+def chunks():
+    for start in range(0, N_ROWS, CHUNK):
+        yield simulate(start, min(CHUNK, N_ROWS - start))
+
+
+def simulate(start, n):
+    """Rows from `start` on: five votes per item, three of five from a good behaviour, the rest from a bad one."""
+    rng = np.random.default_rng([1, start])
+    X = rng.standard_normal((n, N_FEATURES), dtype=np.float32)
+    return X, rng.multinomial(5, mixture(X)).astype(np.int8)
+
+
+def truth_of(start, n):
+    return mixture(np.random.default_rng([1, start]).standard_normal((n, N_FEATURES), dtype=np.float32))
+
+
+def mixture(X):
+    logits = X @ (np.random.default_rng(0).standard_normal((N_FEATURES, N_CLASSES)) / 2)
+    good, bad = (softmax(scale * logits) for scale in (2.0, 0.3))
+    return 0.6 * good + 0.4 * bad
+
+
+def softmax(logits):
+    proba = np.exp(logits - logits.max(1, keepdims=True))
+    return proba / proba.sum(1, keepdims=True)
+
+
+def quality(seeds):
+    """A stream beside `fit` on the same rows of the digits crowd."""
+    chunk, figures = 256, []
+    for seed in seeds[:5]:
+        crowd = load_digits_crowd(random_state=seed)
+        X, counts, n = crowd.X_anonymous, crowd.counts, len(crowd.X_anonymous)
+        held_out = to_counts(crowd.annotations, classes=np.arange(10))
+        voted = held_out.sum(1) > 0
+        shuffled = np.random.default_rng(seed).permutation(n)
+        by_class = np.argsort(counts.argmax(1), kind="stable")
+        per_pass = -(-n // chunk)
+        long_start = {"n_consensus_epochs": 20 * per_pass, "n_anchor_epochs": 20 * per_pass}
+        models = {"`fit`": AnnotatorLDA(2, random_state=seed).fit(X, counts)}
+        for name, order, n_passes, settings in (
+            ("stream, 20 passes", shuffled, 20, {}),
+            ("stream, 80 passes", shuffled, 80, {}),
+            ("stream, 80 passes, start of 40 passes", shuffled, 80, long_start),
+            ("stream, 80 passes, rows sorted by class", by_class, 80, {}),
+        ):
+            lda = models[name] = AnnotatorLDA(2, random_state=seed, **settings)
+            for start in list(range(0, n, chunk)) * n_passes:
+                rows = order[start : start + chunk]
+                lda.partial_fit(X[rows], counts[rows], classes=None if hasattr(lda, "net_") else np.arange(10))
+        weights = {name: lda.transform(crowd.X_identified, crowd.annotations)[:, 0] for name, lda in models.items()}
+        figures.append(
+            [
+                [
+                    lda.perplexity(X, counts),
+                    lda.perplexity(crowd.X_identified[voted], held_out[voted]),
+                    spearmanr(weights[name], weights["`fit`"])[0],
+                    lda.cluster_weights_[0],
+                ]
+                for name, lda in models.items()
+            ]
+        )
+    table(
+        f"Digits crowd, {n:,} rows in chunks of {chunk}, mean of seeds {seeds[0]} to {seeds[:5][-1]}",
+        [
+            "training",
+            "perplexity of the rows",
+            "of held-out items",
+            "rank correlation of the memberships with those of `fit`",
+            "weight of cluster 0",
+        ],
+        [[name, *row] for name, row in zip(models, np.mean(figures, axis=0), strict=True)],
+    )
+
+
+def search(seeds):
+    """A grid search alone, in two processes, and on a cluster of two local workers."""
+    from distributed import Client, LocalCluster
+
+    crowd = load_digits_crowd(random_state=seeds[0])
+    grid = {"n_clusters": [1, 2, 3], "alpha": [5.0, 50.0]}
+    rows, first = [], None
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+        for name, backend, n_jobs in (("n_jobs=1", "loky", 1), ("loky", "loky", 2), ("dask", "dask", 2)):
+            lda = AnnotatorLDA(n_consensus_epochs=10, n_anchor_epochs=10, max_epochs=30, random_state=0)
+            with joblib.parallel_config(backend, n_jobs=n_jobs):
+                start = time.perf_counter()
+                found = GridSearchCV(lda, grid, cv=3).fit(crowd.X_anonymous, crowd.counts)
+                seconds = time.perf_counter() - start
+            scores = [found.cv_results_[f"split{fold}_test_score"] for fold in range(3)]
+            first = first or (found.best_params_, scores)
+            apart = np.abs(np.subtract(scores, first[1])).max()
+            rows.append([name, f"{seconds:.1f}", "yes" if found.best_params_ == first[0] else "NO", f"{apart:.1e}"])
+    table(
+        "GridSearchCV over n_clusters and alpha: 18 fits of the digits crowd and a refit",
+        ["backend, two workers", "seconds", "same best_params_", "largest difference of a score"],
+        rows,
+    )
+
+
+def in_a_process(function, *args):
+    """Result of a call in a new interpreter, whose memory nothing else has touched."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(partial(function, *args)).result()
+
+
+def status(name):
+    """A line of /proc/self/status, in MB."""
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(name + ":")) / 1000
+
+
+if __name__ == "__main__":
+    run({f.__name__: f for f in (mapped, quality, search, stream)}, "What large data cost AnnotatorLDA")
