@@ -1,8 +1,7 @@
 """Fuzzy c-means behind scikit-learn's interface.
 
-Written here because no package serves: scikit-fuzzy (0.5.0, 2024) has functions, no estimator, and seeds the global
-generator of numpy; fuzzy-c-means (2.3.1) wants numpy below 2, and pydantic and typer besides; neither has several
-starts, and both cut distances off at a small number instead of treating a point on a centre exactly.
+Written here because no package serves: scikit-fuzzy (0.5.0) has functions, no estimator, and seeds the global generator
+of numpy; fuzzy-c-means (2.3.1) requires numpy below 2 and four further packages.
 """
 
 import copy
