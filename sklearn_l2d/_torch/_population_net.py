@@ -13,6 +13,8 @@ from ._net import Net, logit_batches, train
 from ._surrogate_losses import softmax_loss
 
 _CHUNK = 1 << 16  # rows of the small nets that are predicted at once
+_NO_WEIGHT = 1e-6  # below the weight of any example
+_MAX_LOGIT = 5.0  # of attention: bounded, so that weights can be summed a chunk at a time without overflow
 
 
 class Population(nn.Module):
@@ -30,15 +32,21 @@ class Population(nn.Module):
         Width of a code, and of the embeddings of labels.
     context_layer_sizes, rejector_layer_sizes : tuple of int
         Hidden units of the nets that encode an example and that defer.
+    pooling : {"mean", "attention"}
+        Whether all examples of an expert count alike, or by a learnt query; the query starts at zero, which is the
+        mean.
     """
 
-    def __init__(self, build_body, n_features, n_classes, code_size, context_layer_sizes, rejector_layer_sizes):
+    def __init__(
+        self, build_body, n_features, n_classes, code_size, context_layer_sizes, rejector_layer_sizes, pooling
+    ):
         super().__init__()
         self.body = build_body(n_members=1)
         self.classifier = MLPEnsemble(1, n_features, n_classes, ())
         self.truth, self.answer = nn.Embedding(n_classes, code_size), nn.Embedding(n_classes, code_size)
         self.example = MLPEnsemble(1, n_features + 2 * code_size, code_size, context_layer_sizes)
         self.rejector = MLPEnsemble(1, n_features + code_size, 1, rejector_layer_sizes)
+        self.query = nn.Parameter(torch.zeros(code_size)) if pooling == "attention" else None
 
     def forward(self, X):
         """Logits (B, C) of the classes, and features (B, W)."""
@@ -49,6 +57,13 @@ class Population(nn.Module):
         """Codes (T, code_size) of single examples: features (T, W) of the item, its class, and what was answered."""
         labels = (self.truth(truth), self.answer(answer))
         return self.example(torch.cat([features, *(label.to(features.dtype) for label in labels)], -1))[0]
+
+    def weigh(self, examples):
+        """Positive weights (..., 1) of encoded examples (..., code_size) in the code of their expert."""
+        if self.query is None:
+            return torch.ones_like(examples[..., :1])
+        match = (examples * self.query.to(examples.dtype)).sum(-1, keepdim=True) / len(self.query) ** 0.5
+        return (_MAX_LOGIT * torch.tanh(match / _MAX_LOGIT)).exp()
 
     def defer(self, features, codes):
         """Logits (B, E) of deferral for items with features (B, W) and experts with codes (E, code_size)."""
@@ -138,13 +153,14 @@ class PopulationNet(Net):
         return torch.where(known.any(1), of_experts, loss).mean()
 
     def _codes(self, items, answers, used):
-        """Codes (S, code_size): means over the examples in use. The features are not trained through them."""
+        """Codes (S, code_size): weighted means of the examples in use. The features are not trained through them."""
         X, truth = self.contexts.take(items, self.device)
         with torch.no_grad():
             _, features = self.module_(X)
         answers, used = answers.flatten().to(self.device), used.unsqueeze(-1).to(self.device, features.dtype)
         each = self.module_.encode(features, truth, answers).view(*items.shape, -1)
-        return (each * used).sum(1) / used.sum(1).clamp(min=1)
+        weight = self.module_.weigh(each) * used
+        return (each * weight).sum(1) / weight.sum(1).clamp(min=_NO_WEIGHT)
 
 
 def build_population_net(
@@ -156,6 +172,7 @@ def build_population_net(
     context_layer_sizes,
     rejector_layer_sizes,
     dtype,
+    pooling="mean",
     **settings,
 ):
     """Initialised `PopulationNet`; the last hidden layer, or a `module`, gives the features.
@@ -165,7 +182,7 @@ def build_population_net(
     *hidden, width = hidden_layer_sizes
     body = partial(build_ensemble, module, n_features=n_features, n_outputs=width, hidden_layer_sizes=tuple(hidden))
     sizes = code_size, tuple(context_layer_sizes), tuple(rejector_layer_sizes)
-    net = PopulationNet.build(partial(Population, body, width, n_classes, *sizes), **settings)
+    net = PopulationNet.build(partial(Population, body, width, n_classes, *sizes, pooling), **settings)
     net.module_.to(dtype)
     return net
 
@@ -210,7 +227,7 @@ def train_population(
 
 def expert_codes(net, X, y_codes, codes):
     """Codes (M, code_size) of experts from all they answered, float64; zero for an expert without answers."""
-    module, total = net.module_, None
+    module, total, mass = net.module_, None, None
     for rows, features in logit_batches(net.module_.body, X, net.device):
         item, who = (torch.as_tensor(index) for index in np.nonzero(codes[rows] >= 0))
         truth = torch.as_tensor(np.asarray(y_codes[rows], dtype=np.int64))[item]
@@ -222,12 +239,15 @@ def expert_codes(net, X, y_codes, codes):
                     truth[part].to(net.device),
                     answer[part].to(net.device),
                 )
+                weight = module.weigh(each)
             if total is None:
                 total = torch.zeros(codes.shape[1], each.shape[1], dtype=each.dtype)
-            total.index_add_(0, who[part], each.cpu())
+                mass = torch.zeros(codes.shape[1], 1, dtype=each.dtype)
+            total.index_add_(0, who[part], (each * weight).cpu())
+            mass.index_add_(0, who[part], weight.cpu())
     if total is None:
         return np.zeros((codes.shape[1], module.truth.embedding_dim))
-    return total.numpy() / np.maximum((codes >= 0).sum(0), 1)[:, None]
+    return (total / mass.clamp(min=_NO_WEIGHT)).numpy()
 
 
 def predict_population(net, X, codes):

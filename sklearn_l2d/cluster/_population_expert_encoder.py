@@ -15,6 +15,10 @@ from .._torch._population_net import build_population_net, expert_codes, train_p
 from .._torch._seeding import resolve_device, seeded
 from ._expert_encoder import ExpertEncoder
 
+_LAYERS = ("hidden_layer_sizes", "context_layer_sizes", "rejector_layer_sizes")
+_OF_NET = ("module", "code_size", "optimizer", "lr", "momentum", "weight_decay", "batch_size")
+_OF_TRAINING = ("context_size", "experts_per_step", "n_classifier_epochs", "max_epochs", "verbose")
+
 
 class PopulationExpertEncoder(ExpertEncoder):
     """Encode every expert by a code learnt for deciding when to defer to him (L2D-Pop).
@@ -223,38 +227,8 @@ class PopulationExpertEncoder(ExpertEncoder):
         return validate_data(self, X, reset=reset, dtype=self.dtype, allow_nd=self.module is not None)
 
     def _learn(self, items, y_codes, codes):
-        layers = {
-            name: check_sizes(getattr(self, name), name)
-            for name in ("hidden_layer_sizes", "context_layer_sizes", "rejector_layer_sizes")
-        }
-        seed, device = int(check_random_state(self.random_state).randint(2**31 - 1)), resolve_device(self.device)
-        with seeded(seed, device):
-            net = build_population_net(
-                self.module,
-                n_features=int(np.prod(items.shape[1:])),
-                n_classes=len(self.classes_),
-                code_size=self.code_size,
-                dtype=getattr(torch, self.dtype),
-                optimizer=self.optimizer,
-                lr=self.lr,
-                momentum=self.momentum,
-                weight_decay=self.weight_decay,
-                batch_size=self.batch_size,
-                device=device,
-                **layers,
-            )
-        self.history_ = train_population(
-            net,
-            items,
-            y_codes,
-            codes,
-            context_size=self.context_size,
-            experts_per_step=self.experts_per_step,
-            n_classifier_epochs=self.n_classifier_epochs,
-            max_epochs=self.max_epochs,
-            seed=seed,
-            verbose=self.verbose,
-        )
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        net, self.history_ = fit_population_net(self, items, y_codes, codes, seed)
         self.n_iter_, self.net_ = len(self.history_), net
         vocal = (codes >= 0).any(0)
         known = self._encode(items, y_codes, codes)[vocal]
@@ -265,6 +239,36 @@ class PopulationExpertEncoder(ExpertEncoder):
 
     def _nobody(self):
         return self.mean_code_
+
+
+def fit_population_net(estimator, items, y_codes, codes, seed, **settings):
+    """Net trained with the parameters of an estimator that knows its `classes_`, and the history of the training.
+
+    Parameters
+    ----------
+    estimator : PopulationExpertEncoder or PopulationDeferral
+        Whose parameters count; it is not changed.
+    items, y_codes, codes : ndarrays
+        As in `train_population`.
+    seed : int
+        Of everything random.
+    **settings
+        Further settings of `build_population_net`.
+    """
+    layers = {name: check_sizes(getattr(estimator, name), name) for name in _LAYERS}
+    device = resolve_device(estimator.device)
+    with seeded(seed, device):
+        net = build_population_net(
+            n_features=int(np.prod(items.shape[1:])),
+            n_classes=len(estimator.classes_),
+            dtype=getattr(torch, estimator.dtype),
+            device=device,
+            **layers,
+            **{name: getattr(estimator, name) for name in _OF_NET},
+            **settings,
+        )
+    training = {name: getattr(estimator, name) for name in _OF_TRAINING}
+    return net, train_population(net, items, y_codes, codes, seed=seed, **training)
 
 
 def check_sizes(sizes, name):

@@ -80,6 +80,30 @@ def test_a_code_is_the_mean_over_all_answers(net, data, monkeypatch):
     assert_array_equal(expert_codes(net, X, y, np.full_like(codes, -1)), np.zeros((M, 2)))
 
 
+def test_attention_weighs_examples_and_starts_as_the_mean(net, data, monkeypatch):
+    X, y, codes = data
+    mean = expert_codes(net, X, y, codes)
+    net.module_.query = torch.nn.Parameter(torch.zeros(2, dtype=torch.float64))
+    assert_allclose(expert_codes(net, X, y, codes), mean, rtol=1e-10)
+    net.module_.query.data = torch.tensor([7.0, -4.0], dtype=torch.float64)
+    rows = np.flatnonzero(codes[:, 0] >= 0)
+    each = np.array([encoded(net, X[i], y[i], int(codes[i, 0])) for i in rows])
+    weight = np.exp(5 * np.tanh(each @ [7.0, -4.0] / np.sqrt(2) / 5))
+    expected = weight @ each / weight.sum()
+    assert not np.allclose(expected, mean[0])
+    monkeypatch.setattr(_population_net, "_CHUNK", 7)
+    attended = expert_codes(net, X, y, codes)
+    assert_allclose(attended[0], expected, rtol=1e-10)
+    assert_allclose(attended[2:], mean[2:], rtol=1e-10)  # one example has all the weight, and none is zero
+    # in training: the same over the examples in use, of which there may be none
+    net.contexts = Contexts(rows_of(data), codes, 6, 4)
+    items, used = torch.as_tensor(rows[:6]).expand(2, 6), torch.tensor([[1, 1, 1, 0, 0, 0], [0] * 6]).bool()
+    drawn = net._codes(items, torch.as_tensor(codes[rows[:6], 0].astype(int)).expand(2, 6), used)
+    assert_allclose(drawn.detach(), [weight[:3] @ each[:3] / weight[:3].sum(), [0, 0]], rtol=1e-10)
+    drawn.sum().backward()
+    assert net.module_.query.grad.abs().sum() > 0
+
+
 def test_the_code_sees_item_class_and_answer(net, data):
     X, y, codes = data
     code = expert_codes(net, X, y, codes)[0]
