@@ -1,4 +1,4 @@
-"""Newcomers of deferrers that know an expert by right and wrong answers alone."""
+"""Newcomers of deferrers that know an expert by answers to items of known truth."""
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -8,7 +8,7 @@ from ._roster import RosterMixin
 
 
 class TallyRosterMixin(RosterMixin):
-    """Roster of a deferrer whose targets are single experts and whose scores follow from their tallies."""
+    """Roster of a deferrer whose targets are single experts and whose scores follow from what they got right."""
 
     def onboard(self, experts, X, annotations, y=None):
         """Take experts on; what they got right decides how they are used, nothing is trained.
@@ -41,11 +41,19 @@ class TallyRosterMixin(RosterMixin):
             )
         if y is None:
             raise ValueError("y is None, but newcomers are judged by what they got right; pass the true labels.")
-        names, _, codes = self._check_newcomers(experts, X, annotations)
-        right, seen = tally_answers(codes, self._known_truth(X, y))
+        names, items, codes = self._check_newcomers(experts, X, annotations)
+        truth = self._known_truth(X, y)
+        right, seen = tally_answers(codes, truth)
         draft = self._copy_with(**self._with_targets(names))
-        draft._take_on({"experts_": names, "omega_": draft._place(names), "_right": right, "_seen": seen})
+        draft._take_on(
+            {"experts_": names, "omega_": draft._place(names), "_right": right, "_seen": seen}
+            | self._describe(items, truth.argmax(1), codes)
+        )
         return self._take_over(draft)
+
+    def _describe(self, items, y_codes, codes):
+        """Further entries of `_per_expert` for experts with these answers (n, M) to checked items."""
+        return {}
 
     def _with_targets(self, names):
         """Fitted attributes with one entry per target, with a new target for every name that has none yet."""
