@@ -3,7 +3,8 @@ A grid search over teams
 ========================
 
 A scaler and a gate in a pipeline, and a search over the gate's settings. Annotations have to follow the rows into
-every fold. There are two ways: metadata routing, or a target that carries them.
+every fold. There are two ways: metadata routing, or a target that carries them. The settings of the behaviours are
+chosen from the archive alone, see :ref:`sphx_glr_auto_examples_plot_choose_n_clusters.py`.
 """
 
 # %%
