@@ -6,9 +6,11 @@ import numpy as np
 import torch
 from scipy.optimize import minimize
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_l2d._torch._modules import MLPEnsemble
+from sklearn_l2d.datasets import load_crowd
 
 
 def digits_roster(make, seed, n_anonymous):
@@ -17,6 +19,19 @@ def digits_roster(make, seed, n_anonymous):
     roster = make(X, y, random_state=seed)
     rows = np.random.default_rng(seed).permutation(len(y))
     return StandardScaler().fit_transform(X), y, roster, rows[:n_anonymous], rows[n_anonymous:]
+
+
+def cue_sessions():
+    """Items of the cue_conflict shapes with textures, their truth, shape and the answers of 30 sessions."""
+    crowd = load_crowd("cue_conflict")
+    items = crowd.stimulus_set == 0
+    X = PCA(128, whiten=True, random_state=0).fit_transform(crowd.X[items])
+    return X, crowd.y[items], crowd.shape_id[items], crowd.annotations[items][:, :30], crowd.counts.shape[1]
+
+
+def shapes_apart(shape, rng):
+    """Rows of 40 shapes, to be held out: anonymous answers are then to other shapes than identified ones."""
+    return np.isin(shape, rng.permutation(np.unique(shape))[:40])
 
 
 def synthetic_counts(n, n_features, n_distinct, n_classes, seed):

@@ -8,7 +8,16 @@ seeds from 100 upwards.
 
 import numpy as np
 import torch
-from _references import digits_roster, enumerated, gap_of, plain_epoch, slsqp_weights, synthetic_counts
+from _references import (
+    cue_sessions,
+    digits_roster,
+    enumerated,
+    gap_of,
+    plain_epoch,
+    shapes_apart,
+    slsqp_weights,
+    synthetic_counts,
+)
 from _report import cpu_ratio, run, table, verdict
 from _rivals import (
     accuracy,
@@ -21,8 +30,8 @@ from _rivals import (
     net_agreement,
     one_net_agreement,
 )
+from _suggestions import suggest
 from scipy.stats import spearmanr
-from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 from sklearn.model_selection import GridSearchCV, KFold
@@ -92,17 +101,12 @@ def pairs(seeds):
 
 def cue(seeds):
     """Answering policies of real lab subjects, trained on other shapes than those they are placed on."""
-    crowd = load_crowd("cue_conflict")
-    items = crowd.stimulus_set == 0
-    annotations = crowd.annotations[items][:, :30]
-    y, shape = crowd.y[items], crowd.shape_id[items]
-    X = PCA(128, whiten=True, random_state=0).fit_transform(crowd.X[items])
-    n_classes = crowd.counts.shape[1]
+    X, y, shape, annotations, n_classes = cue_sessions()
     by_texture = accuracy(annotations, y) < 0.3
     sizes, figures = (10, 25, 50), []
     for seed in seeds:
         rng = np.random.default_rng(seed)
-        held_out = np.isin(shape, rng.permutation(np.unique(shape))[:40])
+        held_out = shapes_apart(shape, rng)
         counts = to_counts(annotations[~held_out], classes=np.arange(n_classes))
         models = [fit(K, seed, X[~held_out], counts, **kw) for K, kw in ((2, {}), (2, {"init": "random"}), (1, {}))]
         linear = LogisticRegression(C=0.01, max_iter=500).fit(X[~held_out], counts.argmax(1))
@@ -361,7 +365,7 @@ def checks(seeds):
 STARTS = ("consensus", "random")
 
 
-ACCURACY = (pairs, cue, hundred, labelme, music, specialists)
+ACCURACY = (pairs, cue, hundred, labelme, music, specialists, suggest)
 SPEED = (epochs, e_step, memberships)
 CORRECTNESS = (likelihoods, searches, checks)
 TABLES = {function.__name__: function for function in (*ACCURACY, *SPEED, *CORRECTNESS)}
