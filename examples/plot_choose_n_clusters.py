@@ -35,7 +35,7 @@ counts_teams = to_counts(votes, classes=np.arange(10))
 crowd = load_digits_crowd()
 scaler = StandardScaler().fit(crowd.X_anonymous)
 X_pool, X_identified = scaler.transform(crowd.X_anonymous), scaler.transform(crowd.X_identified)
-archives = {"three teams": (X_teams, counts_teams), "one pool": (X_pool[:600], crowd.counts[:600])}
+archives = {"three teams": (X_teams, counts_teams), "one pool": (X_pool[:400], crowd.counts[:400])}
 lda = AnnotatorLDA(n_consensus_epochs=8, n_anchor_epochs=8, max_epochs=22, random_state=0)
 
 # %%
