@@ -130,7 +130,7 @@ INSTANCES = [
         expected_failed_checks=_WEIGHTS,
     ),
     Instance(
-        MixtureOfExpertsDeferral(hidden_layer_sizes=(4,), lr=0.1, batch_size=16, max_epochs=20, random_state=0),
+        MixtureOfExpertsDeferral(hidden_layer_sizes=(4,), lr=0.1, batch_size=16, max_epochs=12, random_state=0),
         "deferrer",
         grid={"lr": [0.05, 0.1]},
     ),

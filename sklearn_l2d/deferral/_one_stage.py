@@ -57,7 +57,7 @@ class OneStageDeferral(JointDeferrer):
         Marker of a missing annotation; None takes NaN, None, pandas.NA, masked entries and -1 unless it is a class.
 
     module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
-        Of the net, as in `AnnotatorLDA`; defaults None, (32,), "sgd", 0.05, 0.9, 0.01, 64 and 60.
+        Of the net, as in `AnnotatorLDA`; defaults None, (32,), "sgd", 0.05, 0.9, 0.003, 64 and 60.
 
     device : str, default="auto"
         "auto" takes CUDA when there is one.
@@ -170,7 +170,7 @@ class OneStageDeferral(JointDeferrer):
         optimizer="sgd",
         lr=0.05,
         momentum=0.9,
-        weight_decay=0.01,
+        weight_decay=0.003,
         batch_size=64,
         max_epochs=60,
         device="auto",
