@@ -101,7 +101,7 @@ def read(path):
     """Frames of a Parquet file, one chunk in memory at a time."""
     from pyarrow import parquet
 
-    with parquet.ParquetFile(path) as file:
+    with parquet.ParquetFile(path, pre_buffer=False) as file:  # the default keeps whatever it has read
         yield from (batch.to_pandas() for batch in file.iter_batches(CHUNK))
 
 

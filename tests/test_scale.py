@@ -114,7 +114,8 @@ def test_stream_from_parquet_is_the_stream_from_memory(crowd, tmp_path):
     X, counts = crowd.X_anonymous.astype(np.float32), crowd.counts
     table = pd.DataFrame(X, columns=features).join(pd.DataFrame(counts, columns=[str(k) for k in range(10)]))
     table.to_parquet(tmp_path / "items.parquet", row_group_size=120)
-    frames = [batch.to_pandas() for batch in parquet.ParquetFile(tmp_path / "items.parquet").iter_batches(100)]
+    with parquet.ParquetFile(tmp_path / "items.parquet", pre_buffer=False) as file:
+        frames = [batch.to_pandas() for batch in file.iter_batches(100)]
     assert len(frames) >= 3
     from_file = stream(AnnotatorLDA(**FAST), [(f[features], f[[str(k) for k in range(10)]]) for f in frames], 2)
     stops = np.cumsum([0] + [len(frame) for frame in frames])
