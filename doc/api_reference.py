@@ -27,6 +27,7 @@ API_REFERENCE = [
             "ConfidenceDeferral",
             "MixtureOfExpertsDeferral",
             "OneStageDeferral",
+            "PopulationDeferral",
             "ProbabilisticDeferral",
             "RandomExpertDeferral",
             "RankedDeferral",

@@ -16,6 +16,7 @@ from sklearn_l2d.deferral import (
     ConfidenceDeferral,
     MixtureOfExpertsDeferral,
     OneStageDeferral,
+    PopulationDeferral,
     ProbabilisticDeferral,
     RandomExpertDeferral,
     RankedDeferral,
@@ -133,6 +134,11 @@ INSTANCES = [
         MixtureOfExpertsDeferral(hidden_layer_sizes=(4,), lr=0.1, batch_size=16, max_epochs=12, random_state=0),
         "deferrer",
         grid={"lr": [0.05, 0.1]},
+    ),
+    Instance(
+        PopulationDeferral(4, context_layer_sizes=(4,), lr=0.05, batch_size=16, **(_SGD | {"max_epochs": 20})),
+        "deferrer",
+        grid={"context_size": [5, 10], "pooling": ["mean", "attention"]},
     ),
 ]
 

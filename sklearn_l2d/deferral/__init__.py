@@ -6,6 +6,7 @@ from ._cluster_deferral import ClusterDeferral
 from ._confidence_deferral import ConfidenceDeferral
 from ._mixture_of_experts import MixtureOfExpertsDeferral
 from ._one_stage import OneStageDeferral
+from ._population_deferral import PopulationDeferral
 from ._probabilistic_deferral import ProbabilisticDeferral
 from ._random_expert_deferral import RandomExpertDeferral
 from ._ranked_deferral import RankedDeferral
@@ -18,6 +19,7 @@ __all__ = [
     "ConfidenceDeferral",
     "MixtureOfExpertsDeferral",
     "OneStageDeferral",
+    "PopulationDeferral",
     "ProbabilisticDeferral",
     "RandomExpertDeferral",
     "RankedDeferral",
