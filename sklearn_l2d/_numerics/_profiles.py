@@ -94,3 +94,16 @@ def _excess_variance(rate, expected, sizes, noise):
     if len(rate) == 0:
         return 0.0
     return float(np.average((rate - expected) ** 2 - noise / sizes, weights=sizes))
+
+
+def expected_correctness(proba, correctness):
+    """How often every target, and last the classifier itself, is expected to be right on items (n, n_targets + 1).
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n, C)
+        Probabilities of the classes by the classifier.
+    correctness : ndarray of shape (n_targets, C)
+        How often the targets are right on each class.
+    """
+    return np.column_stack([proba @ correctness.T, proba.max(1)])

@@ -18,6 +18,6 @@ class PenalisedNet(TargetNet):
 
     def batch_loss(self, logits, targets, X):
         low, high = self.coverage_bounds
-        coverage = torch.softmax(logits, -1)[:, -1].mean()
+        coverage = torch.softmax(self.with_prior(logits, *targets[1:]), -1)[:, -1].mean()
         outside = (low - coverage).clamp(min=0) + (coverage - high).clamp(min=0)
         return super().batch_loss(logits, targets, X) + self.penalty * outside**2

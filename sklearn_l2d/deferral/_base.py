@@ -253,13 +253,18 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         chosen = scores.argmax(1)
         return np.where(chosen == len(self.targets_), -1, chosen)
 
-    def _check_items(self, X):
+    def _check_array(self, X):
+        """Checked items as an array in the floating type of the estimator."""
         nd = getattr(self, "module", None) is not None
         return validate_data(self, X, reset=False, dtype=getattr(self, "dtype", "float64"), allow_nd=nd)
 
+    def _check_items(self, X):
+        """Checked items in the form that `_scores` takes."""
+        return self._check_array(X)
+
     def _classifier_input(self, X):
         """Checked items as they came: a DataFrame, so that columns may be picked by name, and in full precision."""
-        self._check_items(X)
+        self._check_array(X)
         return X if is_frame(X) else np.asarray(X)
 
     def _classifier_proba(self, X):

@@ -60,6 +60,12 @@ class ClusterDeferral(OnboardingMixin, GatedDeferrer):
     cluster_workload : pair, array-like of shape (n_targets, 2), mapping or None, default=None
         The same for groups.
 
+    prior_weight : float, default=5.0
+        Weight, before training, of what is expected of everybody: the gate's logits start from this weight times the
+        log of the probability that a target, by its correctness per class and the classifier's probabilities of the
+        classes, or the classifier, by its largest probability, is right. The net learns what it adds, and the weight.
+        0 is the gate of the papers, which knows nothing but the item.
+
     annotation_smoothing : float, default=0.001
         Probability that the truth is not what an expert answered, in the E-step.
 
@@ -190,6 +196,7 @@ class ClusterDeferral(OnboardingMixin, GatedDeferrer):
         coverage=None,
         workload=None,
         cluster_workload=None,
+        prior_weight=5.0,
         annotation_smoothing=0.001,
         consultation_cost=None,
         error_cost=None,
@@ -214,6 +221,7 @@ class ClusterDeferral(OnboardingMixin, GatedDeferrer):
             cv=cv,
             coverage=coverage,
             workload=workload,
+            prior_weight=prior_weight,
             annotation_smoothing=annotation_smoothing,
             consultation_cost=consultation_cost,
             error_cost=error_cost,

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._encoding import is_frame
+from .._numerics._profiles import expected_correctness
 from .._sklearn import HasMethods, Interval
 from ._answers import expert_prices
 from ._base import BaseDeferrer
@@ -169,18 +169,13 @@ class ConfidenceDeferral(CoverageMixin, FittingMixin, TallyRosterMixin, BaseDefe
     def _compare(self, proba):
         """Probability (n, n_targets + 1) of being right, less the cost of asking, from those of the classes."""
         member = plain_selection(self.omega_)
-        right = proba @ (member @ self._correctness()).T - member @ self._price()
-        return np.column_stack([right, proba.max(1)])
+        right = expected_correctness(proba, member @ self._correctness())
+        return right - np.append(member @ self._price(), 0.0)
 
     def _price(self):
         """What asking each expert (M,) costs, in errors."""
         cost = self._of_roster(self.consultation_cost, self.experts_, common_ndim=0)
         return np.broadcast_to(expert_prices(cost, self.experts_), len(self.experts_))
-
-    def _check_items(self, X):
-        # the scores are those of the classifier, which may pick columns by name
-        super()._check_items(X)
-        return X if is_frame(X) else np.asarray(X)
 
     def _with_targets(self, names):
         changed = super()._with_targets(names)

@@ -72,6 +72,10 @@ class CoverageMixin:
             )
         return [self._copy_with(coverage=c, **self._shifted(c)) for c in coverages]
 
+    def _check_items(self, X):
+        # scores may ask the classifier, which may pick columns by name
+        return self._classifier_input(X)
+
     def _free_scores(self, X):
         """Finite scores (n, n_targets + 1) of checked items before any offset, the classifier last."""
         raise NotImplementedError

@@ -3,11 +3,8 @@
 import numbers
 from typing import ClassVar
 
-from sklearn.utils.validation import check_is_fitted
-
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context
 from .._torch._net import OPTIMIZER_NAMES
-from .._torch._target_net import predict_log_proba
 from ..annotations import split_target
 from ._base import BaseDeferrer
 from ._fitting import FittingMixin
@@ -23,6 +20,7 @@ class GatedDeferrer(GateTrainingMixin, FittingMixin, RosterMixin, BaseDeferrer):
         "cv": [Interval(numbers.Integral, 2, None, closed="left")],
         "coverage": [Interval(numbers.Real, 0, 1, closed="both"), "array-like", None],
         "workload": ["array-like", dict, None],
+        "prior_weight": [Interval(numbers.Real, 0, None, closed="left")],
         "annotation_smoothing": [Interval(numbers.Real, 0, 0.5, closed="neither")],
         "consultation_cost": [numbers.Real, "array-like", dict, None],
         "error_cost": ["array-like", None],
@@ -50,6 +48,7 @@ class GatedDeferrer(GateTrainingMixin, FittingMixin, RosterMixin, BaseDeferrer):
         cv=5,
         coverage=None,
         workload=None,
+        prior_weight=5.0,
         annotation_smoothing=0.001,
         consultation_cost=None,
         error_cost=None,
@@ -73,6 +72,7 @@ class GatedDeferrer(GateTrainingMixin, FittingMixin, RosterMixin, BaseDeferrer):
         self.cv = cv
         self.coverage = coverage
         self.workload = workload
+        self.prior_weight = prior_weight
         self.annotation_smoothing = annotation_smoothing
         self.consultation_cost = consultation_cost
         self.error_cost = error_cost
@@ -118,54 +118,3 @@ class GatedDeferrer(GateTrainingMixin, FittingMixin, RosterMixin, BaseDeferrer):
         if not self.__sklearn_is_fitted__():
             return self._fit_draft(X, y, annotations, None, () if classes is None else classes)
         return self._learn_more(X, y, annotations)
-
-    def recalibrate(self, X_unlabeled):
-        """Move the offsets so that the hard shares meet the bounds on other items; the gate stays as it is.
-
-        Parameters
-        ----------
-        X_unlabeled : array-like of shape (n_unlabeled, n_features)
-            Items like those to come.
-
-        Returns
-        -------
-        self : object
-            The deferrer with new offsets.
-        """
-        check_is_fitted(self)
-        items = self._check_items(X_unlabeled)
-        if self.n_experts_:
-            self._calibrate(predict_log_proba(self.gate_, items))
-        return self
-
-    def coverage_path(self, coverages, X_unlabeled=None):
-        """Deferrers at several coverages that share everything but the offsets; a gate fitted at 0.5 suits best.
-
-        Parameters
-        ----------
-        coverages : array-like of float
-            Requested shares of the classifier.
-        X_unlabeled : array-like of shape (n_unlabeled, n_features), default=None
-            Items on which the shares are calibrated. None uses the margins of the calibration rows of `fit`; bounds
-            on experts or groups need items, and so do groups that have lost everybody.
-
-        Returns
-        -------
-        deferrers : list
-            Fitted copies.
-        """
-        check_is_fitted(self)
-        coverages = [float(c) for c in coverages]
-        outside = [c for c in coverages if not 0 <= c <= 1]
-        if outside:
-            raise ValueError(f"coverages holds {outside}, outside of [0, 1]; they are shares of the items.")
-        if self.n_experts_ == 0:
-            return [self._copy_with(coverage=c) for c in coverages]
-        if X_unlabeled is not None:
-            return [self._copy_with(coverage=c).recalibrate(X_unlabeled) for c in coverages]
-        if self.workload is not None or self.cluster_workload is not None or (self.selection_.sum(1) <= 0).any():
-            raise ValueError(
-                "X_unlabeled is None, but bounds on experts or groups, and groups that have lost everybody, are "
-                "calibrated on items; pass some."
-            )
-        return [self._copy_with(coverage=c, **self._shifted(c)) for c in coverages]

@@ -34,6 +34,8 @@ class GateProblem(NamedTuple):
         On targets and experts.
     weight : ndarray of shape (n,)
         Row weights.
+    prior : ndarray of shape (n, n_targets + 1) or None
+        Logits to which the gate adds its own.
     refresh : callable or None
         Called before every epoch but the first with the responsibilities of the last E-step, for those whom `evidence`
         tells apart; whatever gives evidence may learn from them. Returns the new `log_likelihood`; called with None, it
@@ -45,12 +47,18 @@ class GateProblem(NamedTuple):
     omega: np.ndarray
     bounds: tuple
     weight: np.ndarray
+    prior: np.ndarray | None = None
     refresh: Callable | None = None
 
     def rows(self, index):
         """The same problem on some rows, with the evidence of now."""
-        log_likelihood = self.now().log_likelihood[index]
-        return self._replace(X=self.X[index], log_likelihood=log_likelihood, weight=self.weight[index], refresh=None)
+        return self._replace(
+            X=self.X[index],
+            log_likelihood=self.now().log_likelihood[index],
+            weight=self.weight[index],
+            prior=None if self.prior is None else self.prior[index],
+            refresh=None,
+        )
 
     def now(self, responsibilities=None):
         """The same problem with refreshed evidence."""
@@ -88,8 +96,10 @@ def new_gate(n_features, n_targets, seed, *, module, hidden_layer_sizes, dtype, 
         )
 
 
-def train_gate(net, problem, n_epochs, *, seed, dtype, verbose=0, cosine=True, label="gate"):
+def train_gate(net, problem, n_epochs, *, seed, dtype, verbose=0, cosine=True, label="gate", e_step=gate_posterior):
     """EM with the E-step on all rows before every epoch and stochastic gradient descent as M-step.
+
+    Another `e_step` than `gate_posterior` has its signature.
 
     Returns
     -------
@@ -97,7 +107,9 @@ def train_gate(net, problem, n_epochs, *, seed, dtype, verbose=0, cosine=True, l
         Of every epoch, with the mean log-likelihood of the truth under the mixture and the constraint violation.
     """
     selection, log_likelihood, expert_bounds = problem.evidence()
-    rows = Rows(problem.X, np.zeros((len(problem.X), len(selection))), dtype=getattr(torch, dtype), device=net.device)
+    prior = () if problem.prior is None else (problem.prior,)
+    targets = np.zeros((len(problem.X), len(selection)))
+    rows = Rows(problem.X, targets, *prior, dtype=getattr(torch, dtype), device=net.device)
     deserted = np.append(problem.omega.sum(1) <= 0, False)  # nothing is learnt, or forgotten, about them
     duals, records = {"target_dual": None, "expert_dual": None}, []
     experts = None
@@ -106,8 +118,8 @@ def train_gate(net, problem, n_epochs, *, seed, dtype, verbose=0, cosine=True, l
         nonlocal log_likelihood, experts
         if problem.refresh is not None and experts is not None:
             log_likelihood = problem.now(experts).evidence()[1]
-        log_gate = predict_log_proba(net, problem.X)
-        posterior = gate_posterior(
+        log_gate = predict_log_proba(net, problem.X, problem.prior)
+        posterior = e_step(
             log_gate,
             selection,
             log_likelihood,
@@ -144,7 +156,8 @@ def cross_fitted_logits(build, problem, n_epochs, n_folds, *, seed, dtype):
     for seen, unseen in folds.split(problem.X):
         net = build()
         train_gate(net, problem.rows(seen), n_epochs, seed=seed, dtype=dtype)
-        logits[unseen] = predict_log_proba(net, problem.X[unseen])
+        held_out = problem.rows(unseen)
+        logits[unseen] = predict_log_proba(net, held_out.X, held_out.prior)
     return logits
 
 
@@ -194,7 +207,8 @@ def calibrate(logits, omega, bounds):
         if np.abs(wanted - shares).max() > 1e-9:
             offsets, shares = calibrate_offsets(logits, wanted, wanted)
         selection = select_members(omega, wanted, bounds)
-    if shares[-1] >= 1:  # an infinite offset of the classifier leaves the others comparable at other coverages
+    if shares[-1] > 1 - 0.5 / len(logits):
+        # an infinite offset of the classifier leaves the others comparable at other coverages
         offsets = np.append(np.where(bounds.target_upper[:-1] > 0, 0.0, -np.inf), np.inf)
     offsets[:-1][omega.sum(1) <= 0] = 0.0  # empty targets are shut out by having no members, until somebody joins
     return Calibration(offsets, shares, selection, _margin_quantiles(logits, offsets))

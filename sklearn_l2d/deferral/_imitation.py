@@ -47,7 +47,7 @@ class ImitatingDeferrer(GatedDeferrer):
             In the order of `experts_` and `classes_`.
         """
         check_is_fitted(self)
-        items = self._check_items(X)
+        items = self._check_array(X)
         if self.n_experts_ == 0:
             return np.empty((len(items), 0, len(self.classes_)))
         return predict_answers(self.answer_net_, items)[:, self._members]

@@ -67,6 +67,12 @@ class ProbabilisticDeferral(ImitatingDeferrer):
         (PL2D Eq. 7). None is the free workload; ``(1 / (M + 1), 1 / (M + 1))``, with the same `coverage`, the balanced
         one of Eq. 6.
 
+    prior_weight : float, default=5.0
+        Weight, before training, of what is expected of everybody: the gate's logits start from this weight times the
+        log of the probability that a target, by its correctness per class and the classifier's probabilities of the
+        classes, or the classifier, by its largest probability, is right. The net learns what it adds, and the weight.
+        0 is the gate of the papers, which knows nothing but the item.
+
     annotation_smoothing : float, default=0.001
         Probability that the truth is not what an expert answered, in the E-step.
 
@@ -216,6 +222,7 @@ class ProbabilisticDeferral(ImitatingDeferrer):
         cv=5,
         coverage=None,
         workload=None,
+        prior_weight=5.0,
         annotation_smoothing=0.001,
         consultation_cost=None,
         error_cost=None,
@@ -240,6 +247,7 @@ class ProbabilisticDeferral(ImitatingDeferrer):
             cv=cv,
             coverage=coverage,
             workload=workload,
+            prior_weight=prior_weight,
             annotation_smoothing=annotation_smoothing,
             consultation_cost=consultation_cost,
             error_cost=error_cost,
@@ -318,7 +326,9 @@ class ProbabilisticDeferral(ImitatingDeferrer):
                 honest, self.temperature_ = joint.judge(team.items, team.y_codes, fold)
             return self._log_likelihood(team.items, team.codes, team.y_codes, honest, price)
 
-        return refresh(None), refresh if learners else None
+        evidence = refresh(None)
+        honest = proba if joint is None else joint.judge(team.items, team.y_codes, fold)[0]
+        return evidence, refresh if learners else None, honest
 
     def _absent_likelihood(self, items, codes, y_codes):
         if self.missing == "naive":

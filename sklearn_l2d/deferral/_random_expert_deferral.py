@@ -28,6 +28,12 @@ class RandomExpertDeferral(GatedDeferrer):
     workload : pair, array-like of shape (n_experts, 2), mapping or None, default=None
         Lower and upper bound of the share of all items that each expert serves, for everybody, in order, or by name.
 
+    prior_weight : float, default=5.0
+        Weight, before training, of what is expected of everybody: the gate's logits start from this weight times the
+        log of the probability that a target, by its correctness per class and the classifier's probabilities of the
+        classes, or the classifier, by its largest probability, is right. The net learns what it adds, and the weight.
+        0 is the gate of the papers, which knows nothing but the item.
+
     annotation_smoothing : float, default=0.001
         Probability that the truth is not what an expert answered, in the E-step.
 

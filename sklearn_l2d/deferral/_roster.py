@@ -5,7 +5,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._encoding import is_frame
-from .._numerics._profiles import shrunken_correctness
+from .._numerics._profiles import expected_correctness, shrunken_correctness
 from ..annotations import encode_annotations, from_long
 from ._base import preferences
 from ._bounds import live_shares, plain_selection
@@ -119,7 +119,7 @@ class RosterMixin:
         check_is_fitted(self)
         scores, proba = self._target_scores(self._check_items(X)), self._classifier_proba(X)
         names = [*self.targets_, "classifier"]
-        correctness = np.column_stack([proba @ (self.selection_ @ self._correctness()).T, proba.max(1)])
+        correctness = expected_correctness(proba, self.selection_ @ self._correctness())
         return pd.DataFrame(
             {"chosen": np.array(names, dtype=object)[self._chosen(scores)], "prediction": self.predict(X)}
             | {f"preference of {n}": p for n, p in zip(names, preferences(scores).T, strict=True)}
@@ -142,7 +142,7 @@ class RosterMixin:
     def _check_newcomers(self, experts, X, annotations):
         """Names, checked items and encoded answers (n, len(experts)) of newcomers."""
         names = self._newcomer_names(experts)
-        items = self._check_items(X)
+        items = self._check_array(X)
         if is_frame(annotations) and set(annotations.columns) == set(names):
             annotations = annotations[list(names)]
         codes, _, _ = encode_annotations(annotations, classes=self.classes_, missing_label=self.missing_label)

