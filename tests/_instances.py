@@ -14,6 +14,7 @@ from sklearn_l2d.deferral import (
     ClassifierOnly,
     ClusterDeferral,
     ConfidenceDeferral,
+    ExpertAgnosticDeferral,
     MixtureOfExpertsDeferral,
     OneStageDeferral,
     PopulationDeferral,
@@ -139,6 +140,19 @@ INSTANCES = [
         PopulationDeferral(4, context_layer_sizes=(4,), lr=0.05, batch_size=16, **(_SGD | {"max_epochs": 20})),
         "deferrer",
         grid={"context_size": [5, 10], "pooling": ["mean", "attention"]},
+    ),
+    Instance(
+        ExpertAgnosticDeferral(
+            LogisticRegression(C=0.01),
+            cv=2,
+            hidden_layer_sizes=(4,),
+            lr=0.1,
+            batch_size=16,
+            max_epochs=20,
+            random_state=0,
+        ),
+        "deferrer",
+        grid={"classifier__C": [0.01, 1.0], "experts_per_step": [2, 10]},
     ),
 ]
 

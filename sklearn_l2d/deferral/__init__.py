@@ -4,6 +4,7 @@ from ._best_expert import BestExpert
 from ._classifier_only import ClassifierOnly
 from ._cluster_deferral import ClusterDeferral
 from ._confidence_deferral import ConfidenceDeferral
+from ._expert_agnostic_deferral import ExpertAgnosticDeferral
 from ._mixture_of_experts import MixtureOfExpertsDeferral
 from ._one_stage import OneStageDeferral
 from ._population_deferral import PopulationDeferral
@@ -17,6 +18,7 @@ __all__ = [
     "ClassifierOnly",
     "ClusterDeferral",
     "ConfidenceDeferral",
+    "ExpertAgnosticDeferral",
     "MixtureOfExpertsDeferral",
     "OneStageDeferral",
     "PopulationDeferral",

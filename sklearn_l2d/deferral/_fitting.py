@@ -211,9 +211,11 @@ class FittingMixin:
         """Every expert is a target."""
         self._set_targets(self.experts_.copy(), np.eye(len(self.experts_)))
 
-    def _measure_shares(self, team):
-        """Report hard shares on the unlabelled items, or on the labelled ones where there are none."""
-        chosen = self._chosen(self._target_scores(team.items if team.unlabeled is None else team.unlabeled))
+    def _measure_shares(self, team, scores=None):
+        """Report hard shares on the unlabelled items; without any on the labelled ones, whose `scores` may be known."""
+        if team.unlabeled is not None or scores is None:
+            scores = self._target_scores(team.items if team.unlabeled is None else team.unlabeled)
+        chosen = self._chosen(scores)
         self._report_shares(
             np.bincount(chosen % (len(self.targets_) + 1), minlength=len(self.targets_) + 1) / len(chosen)
         )
