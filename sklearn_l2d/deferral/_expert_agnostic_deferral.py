@@ -105,8 +105,8 @@ class ExpertAgnosticDeferral(FittingMixin, TallyRosterMixin, BaseDeferrer):
     Notes
     -----
     No code was published; this follows the description. The net starts at ``ln sum_c p(c | x) r_jc``, the rule of
-    `ConfidenceDeferral`, and learns what to add, so that few training experts do not spoil it for newcomers who are
-    better or worse than all of them. Its answer does not depend on the order of the classes. In every epoch the
+    `ConfidenceDeferral`, and learns what to add; on six experts of the digits it stays close to that rule and is no
+    better. Its answer does not depend on the order of the classes. In every epoch the
     competences are counted from a random part of each expert's answers and the net learns from the others: an answer
     that is in the count as well would tell the net that high counts are right. A missing annotation is neither counted
     nor learnt from.
