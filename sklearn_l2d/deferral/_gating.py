@@ -38,8 +38,8 @@ class GateProblem(NamedTuple):
         Logits to which the gate adds its own.
     refresh : callable or None
         Called before every epoch but the first with the responsibilities of the last E-step, for those whom `evidence`
-        tells apart; whatever gives evidence may learn from them. Returns the new `log_likelihood`; called with None, it
-        only says what that is. None keeps the evidence as it is.
+        tells apart; whatever gives evidence may learn from them. Returns a mapping with what has changed of
+        `log_likelihood` and `prior`; called with None, it only says what they are. None keeps them as they are.
     """
 
     X: np.ndarray
@@ -52,11 +52,12 @@ class GateProblem(NamedTuple):
 
     def rows(self, index):
         """The same problem on some rows, with the evidence of now."""
+        now = self.now()
         return self._replace(
             X=self.X[index],
-            log_likelihood=self.now().log_likelihood[index],
+            log_likelihood=now.log_likelihood[index],
             weight=self.weight[index],
-            prior=None if self.prior is None else self.prior[index],
+            prior=None if now.prior is None else now.prior[index],
             refresh=None,
         )
 
@@ -64,7 +65,7 @@ class GateProblem(NamedTuple):
         """The same problem with refreshed evidence."""
         if self.refresh is None:
             return self
-        return self._replace(log_likelihood=self.refresh(responsibilities))
+        return self._replace(**self.refresh(responsibilities))
 
     def evidence(self):
         """Selection (K + 1, J), log-likelihood (n, J) and bounds of those whom the E-step has to tell apart.
@@ -115,9 +116,12 @@ def train_gate(net, problem, n_epochs, *, seed, dtype, verbose=0, cosine=True, l
     experts = None
 
     def start_epoch(_):
-        nonlocal log_likelihood, experts
+        nonlocal problem, log_likelihood, experts
         if problem.refresh is not None and experts is not None:
-            log_likelihood = problem.now(experts).evidence()[1]
+            problem = problem.now(experts)
+            log_likelihood = problem.evidence()[1]
+            if problem.prior is not None:
+                rows.set_target(problem.prior, 1)
         log_gate = predict_log_proba(net, problem.X, problem.prior)
         posterior = e_step(
             log_gate,

@@ -324,11 +324,9 @@ class ProbabilisticDeferral(ImitatingDeferrer):
                 honest = proba
             else:
                 honest, self.temperature_ = joint.judge(team.items, team.y_codes, fold)
-            return self._log_likelihood(team.items, team.codes, team.y_codes, honest, price)
+            return self._evidence(team.items, team.codes, team.y_codes, honest, price)
 
-        evidence = refresh(None)
-        honest = proba if joint is None else joint.judge(team.items, team.y_codes, fold)[0]
-        return evidence, refresh if learners else None, honest
+        return refresh(None) | {"refresh": refresh if learners else None}
 
     def _absent_likelihood(self, items, codes, y_codes):
         if self.missing == "naive":

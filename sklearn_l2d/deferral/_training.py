@@ -39,10 +39,9 @@ class GateTrainingMixin(CoverageMixin):
         bounds, price = self._bounds(), self._price()
         weight = compute_sample_weight(self.class_weight, team.y)
         selection = plain_selection(self.omega_)
-        log_likelihood, refresh, proba = self._gather_evidence(team, weight, price)
         self._target_correctness = selection @ self._correctness()  # of now: the gate stays when people come and go
-        prior = None if self.prior_weight == 0 else self._prior(proba)
-        problem = GateProblem(team.items, log_likelihood, selection, bounds, weight, prior, refresh)
+        evidence = self._gather_evidence(team, weight, price)
+        problem = GateProblem(X=team.items, omega=selection, bounds=bounds, weight=weight, **evidence)
         if self._continues(team.items):
             self.gate_ = copy.deepcopy(self.gate_)
         else:
@@ -54,12 +53,13 @@ class GateTrainingMixin(CoverageMixin):
             self._calibrate(self._free_scores(team.X if team.unlabeled is None else team.unlabeled))
 
     def _gather_evidence(self, team, weight, price):
-        """Evidence of the E-step, what refreshes it between epochs, and honest probabilities of the classifier.
+        """Fit the classifier; returns what a `GateProblem` is to know about everybody, `refresh` included."""
+        return self._evidence(team.items, team.codes, team.y_codes, self._judge_classifier(team), price)
 
-        Fits the classifier.
-        """
-        proba = self._judge_classifier(team)
-        return self._log_likelihood(team.items, team.codes, team.y_codes, proba, price), None, proba
+    def _evidence(self, items, codes, y_codes, proba, price):
+        """`log_likelihood` and `prior` of a `GateProblem`, from honest probabilities of the classifier."""
+        log_likelihood = self._log_likelihood(items, codes, y_codes, proba, price)
+        return {"log_likelihood": log_likelihood, "prior": self._prior(proba)}
 
     def _fit_nobody(self, team):
         super()._fit_nobody(team)
@@ -74,10 +74,9 @@ class GateTrainingMixin(CoverageMixin):
         codes, truth = self._check_answers(annotations, len(items), "partial_fit"), self._known_truth(X, y)
         draft = self._copy_with(gate_=copy.deepcopy(self.gate_))
         proba = self._classifier_proba(X)
-        log_likelihood = self._log_likelihood(items, codes, truth.argmax(1), proba, self._price())
+        evidence = self._evidence(items, codes, truth.argmax(1), proba, self._price())
         weight = compute_sample_weight(self.class_weight, y)
-        prior = None if self.prior_weight == 0 else self._prior(proba)
-        problem = GateProblem(items, log_likelihood, self.selection_, self._bounds(), weight, prior)
+        problem = GateProblem(X=items, omega=self.selection_, bounds=self._bounds(), weight=weight, **evidence)
         draft._train(problem, 1, cosine=False)
         right, seen = tally_answers(codes, truth)
         draft._right, draft._seen = self._right + right, self._seen + seen
@@ -152,5 +151,7 @@ class GateTrainingMixin(CoverageMixin):
         return predict_log_proba(self.gate_, self._check_array(X), prior)
 
     def _prior(self, proba):
-        """Log of how often every target and the classifier are expected to be right, (n, n_targets + 1)."""
+        """Log of how often every target and the classifier are expected to be right, (n, n_targets + 1), if asked."""
+        if self.prior_weight == 0:
+            return None
         return np.log(np.maximum(expected_correctness(proba, self._target_correctness), _LEAST))
