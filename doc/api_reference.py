@@ -32,6 +32,7 @@ API_REFERENCE = [
             "ProbabilisticDeferral",
             "RandomExpertDeferral",
             "RankedDeferral",
+            "SemiSupervisedDeferral",
             "TwoStageDeferral",
         ],
     },

@@ -21,6 +21,7 @@ from sklearn_l2d.deferral import (
     ProbabilisticDeferral,
     RandomExpertDeferral,
     RankedDeferral,
+    SemiSupervisedDeferral,
     TwoStageDeferral,
 )
 
@@ -96,6 +97,17 @@ INSTANCES = [
         ),
         "deferrer",
         grid={"coverage": [0.2, 0.8]},
+    ),
+    Instance(
+        SemiSupervisedDeferral(
+            threshold=0.5,
+            answer_hidden_layer_sizes=(4,),
+            answer_epochs=10,
+            **(_GATE | {"max_epochs": 20, "lr": 0.1, "batch_size": 16}),
+        ),
+        "deferrer",
+        grid={"threshold": [0.3, 0.95], "unlabeled_weight": [0.0, 1.0]},
+        expected_failed_checks=_WEIGHTS,
     ),
     Instance(
         RandomExpertDeferral(**_GATE),

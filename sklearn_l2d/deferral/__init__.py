@@ -11,6 +11,7 @@ from ._population_deferral import PopulationDeferral
 from ._probabilistic_deferral import ProbabilisticDeferral
 from ._random_expert_deferral import RandomExpertDeferral
 from ._ranked_deferral import RankedDeferral
+from ._semi_supervised_deferral import SemiSupervisedDeferral
 from ._two_stage import TwoStageDeferral
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "ProbabilisticDeferral",
     "RandomExpertDeferral",
     "RankedDeferral",
+    "SemiSupervisedDeferral",
     "TwoStageDeferral",
 ]

@@ -1,0 +1,305 @@
+"""Deferral after the missing annotations have been completed by semi-supervised nets, one per expert."""
+
+import numbers
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from .._sklearn import Interval
+from .._torch._answer_net import predict_answers
+from .._torch._completion_net import AugmentedRows, CompletionNet
+from .._torch._net import train
+from ._imitation import ImitatingDeferrer
+
+_WEAK_NOISE, _STRONG_NOISE, _MASKED = 0.1, 0.3, 0.2  # in standard deviations of a column; share of the columns
+
+
+class SemiSupervisedDeferral(ImitatingDeferrer):
+    """Complete the annotations of every expert first, then let a gate learn from them as if all had been given.
+
+    A net per expert learns from the expert's own annotations and, by FixMatch, from the items without one (Hemmer et
+    al., 2023); its most probable answers fill the gaps. The gate is that of PL2D for complete annotations.
+
+    Parameters
+    ----------
+    threshold : float, default=0.95
+        Probability from which a guess about an item without annotation teaches the net.
+
+    unlabeled_weight : float, default=1.0
+        Weight of the loss of these guesses; 0 leaves a supervised net.
+
+    weak_augmentation, strong_augmentation : callable, default=None
+        Called with a batch of items and a numpy Generator, return a view of the same shape: the weak one is what the
+        net guesses about and learns the annotations from, the strong one must then be guessed alike. None adds normal
+        noise of a tenth, or three tenths, of the standard deviation of each column; the strong view moreover sets each
+        entry to the mean of its column with probability 0.2. These suit tables of numbers. Images deserve better:
+        shifts and flips, and strong changes that leave the class alone.
+
+    answer_hidden_layer_sizes : tuple of int, default=(32,)
+        Hidden units of the net of each expert.
+
+    answer_weight_decay : float, default=0.01
+        Penalty of these nets.
+
+    answer_epochs : int, default=60
+        Passes of the nets over all items.
+
+    classifier : classifier, default=None
+        Any scikit-learn classifier with `predict_proba`, cloned and fitted; a `FrozenEstimator` is taken as it is.
+        None is a small neural net.
+
+    cv : int, default=5
+        Folds of the classifier's out-of-fold probabilities, and of the gate's where no unlabelled rows are given.
+
+    coverage : float, pair of float or None, default=None
+        Share of the items that the classifier is to decide, or its lower and upper bound. None leaves it free.
+
+    workload : pair, array-like of shape (n_experts, 2), mapping or None, default=None
+        Lower and upper bound of the share of all items that each expert serves, for everybody, in order, or by name.
+
+    prior_weight : float, default=5.0
+        Weight, before training, of what is expected of everybody: the gate's logits start from this weight times the
+        log of the probability that a target, by its correctness per class and the classifier's probabilities of the
+        classes, or the classifier, by its largest probability, is right. The net learns what it adds, and the weight.
+        0 is the gate of the papers, which knows nothing but the item.
+
+    annotation_smoothing : float, default=0.001
+        Probability that the truth is not what an expert answered, in the E-step.
+
+    consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
+        Cost of asking, in units of one error; a mapping has names of experts as keys.
+
+    error_cost : array-like of shape (n_classes, n_classes), default=None
+        Cost of deciding for the column where the row is true, in units of one error. None is 0 on the diagonal and 1
+        elsewhere.
+
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes in the training of the gate and of the default classifier.
+
+    missing_label : object, default=None
+        Marker of a missing annotation; None takes NaN, None, pandas.NA, masked entries and -1 unless it is a class.
+
+    module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
+        Of the gate, as in `AnnotatorLDA`; defaults None, (32,), "sgd", 0.05, 0.9, 0.01, 128 and 60. `module`,
+        `optimizer`, `lr`, `momentum` and `batch_size` are also those of the nets.
+
+    warm_start : bool, default=False
+        Continue with the previous gate where the number of experts is the same; the nets start afresh.
+
+    device : str, default="auto"
+        "auto" takes CUDA when there is one.
+
+    dtype : {"float32", "float64"}, default="float32"
+        Floating type of the training.
+
+    verbose : int, default=0
+        1 prints a line per epoch, 2 shows progress bars.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the folds, the nets and their views, the gate and the draws of `assign_experts`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels in `y`, and those that a frozen classifier knows.
+    classifier_ : classifier
+        The fitted classifier.
+    temperature_ : float
+        Temperature of the classifier's probabilities in the E-step.
+    experts_ : ndarray of shape (n_experts,)
+        Names of the experts.
+    n_experts_ : int
+        Number of experts.
+    targets_ : ndarray of shape (n_targets,)
+        The experts that were there in `fit`: every one is a target.
+    omega_ : ndarray of shape (n_experts, n_targets)
+        Who is which target, one-hot.
+    selection_ : ndarray of shape (n_targets, n_experts)
+        The same; a row of zeros is an expert who has left.
+    answer_net_ : object
+        The nets of the experts, None where there are none; private in everything but name.
+    gate_ : object
+        The trained gate; private in everything but name.
+    offsets_ : ndarray of shape (n_targets + 1,)
+        Calibrated offsets of the gate's logits.
+    target_shares_ : ndarray of shape (n_targets + 1,)
+        Achieved hard shares on the calibration rows, the classifier last.
+    coverage_ : float
+        Achieved share of the classifier on the calibration rows.
+    workload_ : ndarray of shape (n_experts,)
+        Share of the items that each expert is expected to serve.
+    constraint_violation_ : float
+        Largest amount by which an achieved share leaves its bounds.
+    n_iter_ : int
+        Epochs of the gate.
+    history_ : list of dict
+        Loss, log-likelihood and constraint violation of every epoch.
+    n_features_in_ : int
+        Number of columns of `X`.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, where it has string names.
+
+    See Also
+    --------
+    ProbabilisticDeferral : Keeps the uncertainty about missing annotations.
+
+    Notes
+    -----
+    The loss of a net is ``mean ln 1/f(t | weak x)`` over the items that its expert labelled, plus
+    `unlabeled_weight` times the mean over the others of ``1(max f(. | weak x) >= threshold) ln 1/f(guess | strong x)``;
+    no gradient passes through the guess. All nets are one batched ensemble. `X_unlabeled` joins the items without
+    annotation. Left out: the moving average of the weights, and the embedding that Hemmer et al. train on the true
+    labels first; pass embedded items as `X` where there is one. PL2D also has a MixMatch variant.
+
+    A guess becomes an annotation like any other: the gate is told nothing of how uncertain it is, and believes it as
+    firmly as an answer. A net that cannot tell the classes apart makes its expert look worse where the annotations
+    are missing, and in PL2D Table 1 this baseline is often worse than ignoring them. Prefer `ProbabilisticDeferral`.
+    Nobody can join without a new `fit`; experts may leave. In `partial_fit` the nets complete what feedback lacks,
+    but learn no more.
+
+    References
+    ----------
+    Hemmer et al. (2023): Learning to defer with limited expert predictions. AAAI. FixMatch: Sohn et al. (2020).
+    PL2D: Probabilistic learning to defer, section 5.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn_l2d.datasets import load_digits_crowd
+    >>> from sklearn_l2d.deferral import SemiSupervisedDeferral
+    >>> crowd = load_digits_crowd(random_state=0)
+    >>> annotations = crowd.annotations.copy()
+    >>> annotations[np.random.default_rng(0).random(annotations.shape) < 0.5] = -1  # half of them are missing
+    >>> gate = SemiSupervisedDeferral(
+    ...     answer_epochs=10, coverage=0.5, classifier=LogisticRegression(C=0.01), random_state=0
+    ... )
+    >>> gate.fit(crowd.X_identified, crowd.y_identified, annotations=annotations, X_unlabeled=crowd.X_anonymous)
+    SemiSupervisedDeferral(...)
+    >>> print(f"{gate.coverage_:.2f}")
+    0.50
+    >>> gate.score(crowd.X_test, crowd.y_test, annotations=crowd.annotations_test) > 0.75
+    True
+    """
+
+    _parameter_constraints: ClassVar = {
+        **ImitatingDeferrer._parameter_constraints,
+        "threshold": [Interval(numbers.Real, 0, 1, closed="right")],
+        "unlabeled_weight": [Interval(numbers.Real, 0, None, closed="left")],
+        "weak_augmentation": [callable, None],
+        "strong_augmentation": [callable, None],
+    }
+    _silence = "their nets learn nothing, and what fills their gaps is arbitrary; leave them out"
+
+    def __init__(
+        self,
+        *,
+        threshold=0.95,
+        unlabeled_weight=1.0,
+        weak_augmentation=None,
+        strong_augmentation=None,
+        answer_hidden_layer_sizes=(32,),
+        answer_weight_decay=0.01,
+        answer_epochs=60,
+        classifier=None,
+        cv=5,
+        coverage=None,
+        workload=None,
+        prior_weight=5.0,
+        annotation_smoothing=0.001,
+        consultation_cost=None,
+        error_cost=None,
+        class_weight=None,
+        missing_label=None,
+        module=None,
+        hidden_layer_sizes=(32,),
+        optimizer="sgd",
+        lr=0.05,
+        momentum=0.9,
+        weight_decay=0.01,
+        batch_size=128,
+        max_epochs=60,
+        warm_start=False,
+        device="auto",
+        dtype="float32",
+        verbose=0,
+        random_state=None,
+    ):
+        super().__init__(
+            classifier=classifier,
+            cv=cv,
+            coverage=coverage,
+            workload=workload,
+            prior_weight=prior_weight,
+            annotation_smoothing=annotation_smoothing,
+            consultation_cost=consultation_cost,
+            error_cost=error_cost,
+            class_weight=class_weight,
+            missing_label=missing_label,
+            module=module,
+            hidden_layer_sizes=hidden_layer_sizes,
+            optimizer=optimizer,
+            lr=lr,
+            momentum=momentum,
+            weight_decay=weight_decay,
+            batch_size=batch_size,
+            max_epochs=max_epochs,
+            warm_start=warm_start,
+            device=device,
+            dtype=dtype,
+            verbose=verbose,
+            random_state=random_state,
+        )
+        self.threshold = threshold
+        self.unlabeled_weight = unlabeled_weight
+        self.weak_augmentation = weak_augmentation
+        self.strong_augmentation = strong_augmentation
+        self.answer_hidden_layer_sizes = answer_hidden_layer_sizes
+        self.answer_weight_decay = answer_weight_decay
+        self.answer_epochs = answer_epochs
+
+    def _gather_evidence(self, team, weight, price):
+        items, codes = team.items, team.codes
+        if team.unlabeled is not None:
+            items = np.concatenate([items, self._check_array(team.unlabeled)])
+            codes = np.concatenate([codes, np.full((len(team.unlabeled), codes.shape[1]), -1, dtype=codes.dtype)])
+        self.answer_net_ = self._new_ensemble(
+            items,
+            len(self.experts_),
+            net_class=CompletionNet,
+            threshold=self.threshold,
+            unlabeled_weight=self.unlabeled_weight,
+        )
+        weak, strong = tabular_views(items)
+        rows = AugmentedRows(
+            items,
+            codes,
+            weak=self.weak_augmentation or weak,
+            strong=self.strong_augmentation or strong,
+            rng=np.random.default_rng(self._seed),
+            dtype=getattr(torch, self.dtype),
+        )
+        train(self.answer_net_, rows, self.answer_epochs, seed=self._seed, verbose=self.verbose, label="answers")
+        return super()._gather_evidence(team, weight, price)
+
+    def _log_likelihood(self, items, codes, y_codes, proba, price):
+        if (codes < 0).any():
+            guesses = predict_answers(self.answer_net_, items)[:, self._members].argmax(2)
+            codes = np.where(codes >= 0, codes, guesses)
+        return super()._log_likelihood(items, codes, y_codes, proba, price)
+
+
+def tabular_views(items):
+    """Default weak and strong augmentation of numbers: noise, and for the strong one masked entries as well."""
+    mean, size = items.mean(0, dtype=float), np.maximum(np.abs(items).max(0).astype(float), 1e-300)
+    spread = (items / size).std(0) * size  # columns of any size have finite squares this way
+
+    def weak(X, rng):
+        return X + _WEAK_NOISE * spread * rng.normal(size=X.shape)
+
+    def strong(X, rng):
+        noisy = X + _STRONG_NOISE * spread * rng.normal(size=X.shape)
+        return np.where(rng.random(X.shape) < _MASKED, mean, noisy)
+
+    return weak, strong
