@@ -1,0 +1,1 @@
+"""The onboarding benchmark: ``python -m sklearn_l2d.benchmark``."""

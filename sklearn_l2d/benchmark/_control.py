@@ -1,0 +1,140 @@
+"""Requested and achieved coverage under several controls, and the scope of the constraint (PL2D Fig. 7)."""
+
+import time
+import warnings
+from functools import partial
+
+import numpy as np
+
+from .._numerics._gate_posterior import gate_posterior
+from ..deferral import ClusterDeferral, RankedDeferral
+from ..deferral._gating import train_gate
+from ._curves import COVERAGES, team_point
+from ._curves import measure as measure_curve
+from ._plan import Experiment
+from ._runner import Cell
+from ._tables import markdown, names, select, spread
+from ._worlds import SETS
+
+_SIZE = 200
+_REQUESTS = COVERAGES[1:-1]
+_SCOPES = (20, 50, 100, "all")
+
+
+def _gate(world, **options):
+    return ClusterDeferral(world.behaviours(4), classifier=world.classifier, random_state=world.seed, **options)
+
+
+def _by_training(world, request):
+    return _gate(world, coverage=request)
+
+
+def _by_ranking(world, request):
+    return RankedDeferral(_gate(world), coverage=request, random_state=world.seed)
+
+
+def _by_cost(world, request):
+    return RankedDeferral(_gate(world), control="cost", coverage=request, random_state=world.seed)
+
+
+def _by_penalty(world, request):
+    return RankedDeferral(_gate(world), control="penalty", coverage=request, random_state=world.seed)
+
+
+CONTROLS = {
+    "constraint in training, calibrated": _by_training,
+    "ranking afterwards": _by_ranking,
+    "sweep of an expert cost": _by_cost,
+    "coverage penalty": _by_penalty,
+}
+
+
+def cells(plan):
+    """Every control, and every scope of the constraint."""
+    sets = ("digits, 6 experts",) if plan.quick else ("digits, 6 experts", "cifar10, 6 experts")
+    settings = [*CONTROLS, *(f"constraint on {scope} rows" for scope in _SCOPES)]
+    return [Cell("control", d, _SIZE, seed, s) for d in sets for seed in plan.seeds for s in settings]
+
+
+def measure(cells):
+    """Achieved coverage and accuracy on unseen rows at every request; the area for every scope."""
+    dataset = SETS[cells[0].dataset]
+    world = dataset.build(cells[0].seed)
+    data = world.labelled(world.identified(_SIZE, dataset.same_items))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for cell in cells:
+            if cell.method in CONTROLS:
+                yield _controlled(world, data, CONTROLS[cell.method])
+            else:
+                yield _scoped(world, data, cell.method.split(" ")[2])
+
+
+def _controlled(world, data, build):
+    figures, start = {}, time.process_time()
+    for request in _REQUESTS:
+        deferrer = build(world, request).fit(**data)
+        coverage, accuracy = team_point(world, deferrer)
+        figures |= {f"error@{request}": coverage - request, f"accuracy@{request}": accuracy}
+    return figures | {"fit_seconds": (time.process_time() - start) / len(_REQUESTS)}
+
+
+def _scoped(world, data, scope):
+    gate = _BatchConstrained(world.behaviours(4), classifier=world.classifier, coverage=0.5, random_state=world.seed)
+    gate.constraint_rows = len(data["X"]) if scope == "all" else int(scope)
+    gate.fit(**data)
+    figures = measure_curve(world, gate, data)
+    gate.offsets_ = np.zeros_like(gate.offsets_)
+    return {"area": figures["area"], "raw error": abs(team_point(world, gate)[0] - 0.5)}
+
+
+class _BatchConstrained(ClusterDeferral):
+    """Meets the bounds in every batch of the E-step, as the papers' code does, instead of on all rows at once."""
+
+    def _train(self, problem, n_epochs, cosine=True):
+        self.history_ = train_gate(
+            self.gate_, problem, n_epochs, seed=self._seed, dtype=self.dtype, cosine=cosine,
+            e_step=partial(_posterior_in_batches, np.random.default_rng(self._seed), self.constraint_rows),
+        )  # fmt: skip
+        self.n_iter_ = len(self.history_)
+
+
+def _posterior_in_batches(rng, size, log_gate, selection, log_likelihood, *, target_bounds, expert_bounds, **duals):
+    """`gate_posterior` of random batches, each of which meets the bounds on its own."""
+    order = rng.permutation(len(log_gate))
+    batches = np.array_split(order, max(1, len(order) // size))
+    parts = [
+        gate_posterior(
+            log_gate[b], selection, log_likelihood[b], target_bounds=target_bounds, expert_bounds=expert_bounds
+        )
+        for b in batches
+    ]
+    back = np.argsort(np.concatenate(batches))
+    targets, experts = (np.concatenate([getattr(p, name) for p in parts])[back] for name in ("targets", "experts"))
+    return parts[-1]._replace(targets=targets, experts=experts, violation=max(p.violation for p in parts))
+
+
+def report(records):
+    """Errors of the achieved coverage."""
+    parts = []
+    for dataset in names(records, "dataset"):
+        rows = []
+        for control in CONTROLS:
+            errors = [select(records, f"error@{r}", dataset=dataset, method=control) for r in _REQUESTS]
+            rows.append(
+                [control, *(spread(e) for e in errors), float(np.abs(errors).mean()), float(np.abs(errors).max()),
+                 spread(select(records, "fit_seconds", dataset=dataset, method=control))]
+            )  # fmt: skip
+        columns = ["control", *(f"request {r}" for r in _REQUESTS), "mean error", "largest", "CPU seconds per request"]
+        parts.append(markdown(f"Achieved minus requested coverage, {dataset}, N'={_SIZE}", columns, rows))
+        rows = [
+            [scope, *(spread(select(records, f, dataset=dataset, method=f"constraint on {scope} rows"))
+                      for f in ("area", "raw error", "seconds"))]
+            for scope in _SCOPES
+        ]  # fmt: skip
+        columns = ["rows per constraint", "area", "raw gate: off the requested .5 by", "CPU seconds"]
+        parts.append(markdown(f"Scope of the constraint (PL2D Fig. 7), {dataset}, N'={_SIZE}", columns, rows))
+    return "\n".join(parts)
+
+
+CONTROL = Experiment("Coverage control and the scope of the constraint (PL2D Fig. 7)", cells, measure, report)

@@ -1,0 +1,62 @@
+"""Coverage against accuracy of one deferrer on the test rows of a world."""
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
+from ..deferral import RankedDeferral
+from ..metrics import coverage_accuracy_auc
+
+COVERAGES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+
+
+def measure(world, deferrer, data):
+    """Area and points of a deferrer that was fitted to `data`, as `World.labelled` gives it.
+
+    Returns
+    -------
+    figures : dict
+        ``area`` under the path of requested coverages, by offsets of the gate or by ranking; ``area_point`` under the
+        deferrer's own point and the two ends, all that the paper credits to systems without control (L2D-Clusters
+        5.2); ``coverage`` and ``accuracy`` of its own point; ``classifier`` and ``people``, accuracy at the two ends;
+        ``coverage@c`` and ``accuracy@c`` of the path.
+    """
+    path = _path(world, deferrer, data)
+    points = [team_point(world, system) for system in path]
+    own, ends = team_point(world, deferrer), (points[0], points[-1])
+    figures = {
+        "area": coverage_accuracy_auc(*zip(*points, strict=True)),
+        "area_point": coverage_accuracy_auc(*zip(ends[0], own, ends[1], strict=True)),
+        "coverage": own[0],
+        "accuracy": own[1],
+        "people": points[0][1],
+        "classifier": points[-1][1],
+    }
+    for request, (coverage, accuracy) in zip(COVERAGES, points, strict=True):
+        figures |= {f"coverage@{request}": coverage, f"accuracy@{request}": accuracy}
+    return figures
+
+
+def _path(world, deferrer, data):
+    if not hasattr(deferrer, "coverage_path"):
+        deferrer = RankedDeferral(FrozenEstimator(deferrer), random_state=world.seed).fit(**data)
+    return deferrer.coverage_path(COVERAGES, X_unlabeled=data["X_unlabeled"])
+
+
+def team_point(world, deferrer):
+    """Achieved coverage and expected accuracy on the test rows that somebody labelled.
+
+    A deferred item goes to the target, among those with a member who labelled it, that is preferred most: real
+    people have not seen most items, and whoever was not asked back then cannot answer now.
+    """
+    X, y, annotations = world.X[world.test], world.y[world.test], world.annotations[world.test]
+    answered = (annotations >= 0) @ deferrer.selection_.T
+    right = np.divide(
+        (annotations == y[:, None]) @ deferrer.selection_.T, answered, where=answered > 0, out=np.zeros(answered.shape)
+    )
+    own = deferrer.predict(X) == y
+    deferred = deferrer.predict_deferral(X) >= 0
+    preference = deferrer.predict_deferral_proba(X)[:, :-1]
+    best = np.where(answered > 0, preference + 1e-12, 0).argmax(1)
+    rows = np.flatnonzero((annotations >= 0).any(1))
+    correct = np.where(deferred, right[np.arange(len(y)), best], own)
+    return 1 - deferred[rows].mean(), correct[rows].mean()

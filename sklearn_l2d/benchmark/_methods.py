@@ -1,0 +1,144 @@
+"""The methods of the benchmark by name, with options that were chosen on seeds from 100 up."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from ..deferral import (
+    BestExpert,
+    ClassifierOnly,
+    ClusterDeferral,
+    ConfidenceDeferral,
+    ExpertAgnosticDeferral,
+    MixtureOfExpertsDeferral,
+    OneStageDeferral,
+    PopulationDeferral,
+    ProbabilisticDeferral,
+    RandomExpertDeferral,
+    SemiSupervisedDeferral,
+    TwoStageDeferral,
+)
+
+_LONG = {"max_epochs": 150, "weight_decay": 0.03}
+_TRAININGS = ({}, _LONG, {"weight_decay": 0.03}, {"max_epochs": 150})
+_PLAIN = {"prior_weight": 0.0}  # the gate of the papers
+
+
+@dataclass(frozen=True)
+class Method:
+    """How the benchmark fits a method.
+
+    Attributes
+    ----------
+    build : callable
+        From a world and options to an unfitted deferrer.
+    grid : tuple of dict
+        Options that were tried: four for every method that trains a net on the labels by name.
+    chosen : int
+        Which of them is used.
+    role : {"ours", "paper", "baseline", "reference"}
+    paper_name : str
+        Row of the paper's Table 3.
+    joint : bool
+        Trains its classifier together with the rest, so that it also gets the rows that trained the shared one.
+    controlled : bool
+        Controls its coverage by itself, not by ranking only.
+    specific : bool
+        Learns about every known person separately.
+    """
+
+    build: Callable
+    grid: tuple = ({},)
+    chosen: int = 0
+    role: str = "baseline"
+    paper_name: str = ""
+    joint: bool = False
+    controlled: bool = True
+    specific: bool = False
+
+    @property
+    def options(self):
+        """Chosen options."""
+        return self.grid[self.chosen]
+
+
+def _clusters(world, n_clusters=2, alpha=50.0, **options):
+    behaviours = world.behaviours(n_clusters, alpha)
+    return ClusterDeferral(behaviours, classifier=world.classifier, coverage=0.5, random_state=world.seed, **options)
+
+
+def _gated(cls, world, **options):
+    return cls(classifier=world.classifier, coverage=0.5, random_state=world.seed, **options)
+
+
+def _shared(cls, world, **options):
+    return cls(classifier=world.classifier, random_state=world.seed, **options)
+
+
+def _joint(cls, world, **options):
+    return cls(random_state=world.seed, **options)
+
+
+def _groups(world, n_groups=4, **options):
+    return _clusters(world, grouping="profile", n_groups=n_groups, **options)
+
+
+_GROUPS = ({"n_groups": 4}, {"n_groups": 8}, {"n_groups": 16}, {"n_groups": 8} | _LONG)
+_LOOSE = {"role": "baseline", "controlled": False}
+
+METHODS = {
+    "groups": Method(_groups, _GROUPS, role="ours"),
+    "groups, the papers' gate": Method(partial(_groups, **_PLAIN), _GROUPS, role="ours"),
+    "clusters, hard": Method(
+        partial(_clusters, grouping="hard", **_PLAIN), _TRAININGS, role="paper", paper_name="clusters, hard"
+    ),
+    "clusters, soft": Method(
+        partial(_clusters, grouping="soft", **_PLAIN), _TRAININGS, role="paper", paper_name="clusters, soft"
+    ),
+    "random expert": Method(
+        partial(_gated, RandomExpertDeferral, **_PLAIN), _TRAININGS, paper_name="random expert"
+    ),
+    "probabilistic": Method(partial(_gated, ProbabilisticDeferral, **_PLAIN), _TRAININGS, specific=True),
+    "single experts, our gate": Method(
+        partial(_gated, ProbabilisticDeferral), _TRAININGS, role="ours", specific=True
+    ),
+    "one-stage, softmax": Method(
+        partial(_joint, OneStageDeferral, surrogate="softmax"), _TRAININGS, paper_name="one-stage", joint=True,
+        specific=True, **_LOOSE,
+    ),
+    "one-stage, ova": Method(
+        partial(_joint, OneStageDeferral, surrogate="ova"), _TRAININGS, paper_name="one-stage", joint=True,
+        specific=True, **_LOOSE,
+    ),
+    "two-stage": Method(
+        partial(_shared, TwoStageDeferral), _TRAININGS, paper_name="two-stage", specific=True, **_LOOSE
+    ),
+    "mixture of experts": Method(
+        partial(_joint, MixtureOfExpertsDeferral), _TRAININGS, joint=True, specific=True, **_LOOSE
+    ),
+    "population": Method(
+        partial(_joint, PopulationDeferral), _TRAININGS, paper_name="population", joint=True, **_LOOSE
+    ),
+    "expert-agnostic": Method(partial(_shared, ExpertAgnosticDeferral), _TRAININGS, **_LOOSE),
+    "confidence": Method(partial(_shared, ConfidenceDeferral), specific=True),
+    "best expert": Method(partial(_shared, BestExpert), role="reference", controlled=False),
+    "classifier only": Method(partial(_shared, ClassifierOnly), role="reference", controlled=False),
+}  # fmt: skip
+
+
+# of PL2D Table 1, on rows with missing annotations
+MISSING_METHODS = {
+    "latent": METHODS["probabilistic"].build,
+    "naive": partial(_gated, ProbabilisticDeferral, missing="naive", **_PLAIN),
+    "semi-supervised": partial(_gated, SemiSupervisedDeferral, **_PLAIN),
+    "latent, our gate": METHODS["single experts, our gate"].build,
+}
+
+
+def options_table():
+    """What was tried and chosen, one row per method."""
+    return [[name, _text(m.options), "; ".join(map(_text, m.grid))] for name, m in METHODS.items() if len(m.grid) > 1]
+
+
+def _text(options):
+    return ", ".join(f"{name}={value}" for name, value in options.items()) or "defaults"

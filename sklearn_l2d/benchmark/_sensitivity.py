@@ -1,0 +1,119 @@
+"""How much depends on the number of clusters and on alpha (Table 2); perplexity over the number (Fig. 7)."""
+
+import numpy as np
+
+from ..metrics import membership_dissimilarity
+from ..model_selection import perplexity_curve
+from . import _paper
+from ._methods import METHODS
+from ._onboarding import fit_and_judge
+from ._plan import Experiment
+from ._runner import Cell
+from ._tables import markdown, names, select, spread
+from ._worlds import SETS
+
+_SIZE = 100
+_GROUPINGS = ("clusters, hard", "clusters, soft", "groups")
+_ALPHAS = tuple(_paper.AREA_BY_ALPHA)
+
+
+def _set(plan):
+    return "digits, 6 experts" if plan.quick else "cifar10, 6 experts"
+
+
+def cells(plan):
+    """One cell for each number of clusters, for each alpha, and for the perplexities of all numbers."""
+    numbers = (2, 3, 4) if plan.quick else tuple(_paper.AREA_BY_CLUSTERS)
+    settings = [f"K={k}" for k in numbers] + [f"alpha={a}" for a in _ALPHAS] + ["perplexity"]
+    return [Cell("sensitivity", _set(plan), _SIZE, seed, s) for seed in plan.seeds for s in settings]
+
+
+def measure(cells):
+    """Areas of the three groupings, dissimilarity of the memberships, or held-out perplexities."""
+    dataset = SETS[cells[0].dataset]
+    world = dataset.build(cells[0].seed)
+    labels = world.identified(_SIZE, dataset.same_items)
+    numbers = [int(c.method[2:]) for c in cells if c.method.startswith("K=")] or [2, 3, 4]
+    for cell in cells:
+        if cell.method == "perplexity":
+            yield _perplexities(world, [1, *numbers])
+            continue
+        name, value = cell.method.split("=")
+        options = {"n_clusters": int(value)} if name == "K" else {"n_clusters": 2, "alpha": float(value)}
+        lda = world.behaviours(**options).estimator
+        heard = (labels >= 0).any(1)
+        X, answers = world.X[world.pool[heard]], labels[heard]
+        figures = {"used clusters": float((lda.cluster_weights_ >= 0.01).sum())}
+        for membership in ("map", "variational"):
+            omega = lda.set_params(membership=membership).transform(X, answers)
+            figures[f"dissimilarity, {membership}"] = membership_dissimilarity(omega)
+        lda.set_params(membership="map")
+        for grouping in _GROUPINGS:
+            method = METHODS[grouping]
+            figures[f"area, {grouping}"] = fit_and_judge(world, labels, method, method.options | options)["area"]
+        yield figures
+
+
+def _perplexities(world, numbers):
+    lda = world.behaviours(2).estimator
+    rows = world.archive[:3000]
+    curve = perplexity_curve(lda, world.X[rows], world.counts[rows], n_clusters=numbers, cv=3)
+    return {
+        f"{name}, K={k}": float(value)
+        for name, values in (("perplexity", curve.perplexity), ("rate", curve.rate))
+        for k, value in zip(numbers, values, strict=True)
+        if np.isfinite(value)
+    }
+
+
+def report(records):
+    """The two halves of Table 2, and the perplexities."""
+    dataset = records[0]["dataset"]
+    settings = names(records, "method")
+    parts = []
+    for prefix, title, paper in (
+        ("K=", "Number of clusters (Table 2, left)", _paper.AREA_BY_CLUSTERS),
+        ("alpha=", "Alpha, two clusters (Table 2, right)", _paper.AREA_BY_ALPHA),
+    ):
+        figures = [
+            *(f"area, {g}" for g in _GROUPINGS),
+            "dissimilarity, map",
+            "dissimilarity, variational",
+            "used clusters",
+        ]
+        rows = []
+        for setting in (s for s in settings if s.startswith(prefix)):
+            value = float(setting.split("=")[1])
+            row = [setting, *(spread(select(records, f, method=setting)) for f in figures), f"{paper[value] / 100:.3f}"]
+            if prefix == "alpha=":
+                row.append(f"{_paper.DISSIMILARITY_BY_ALPHA[value]:.4f}")
+            rows.append(row)
+        columns = ["", *figures, "paper: area", *(["paper: dissimilarity"] if prefix == "alpha=" else [])]
+        parts.append(markdown(f"{title}, {dataset}, N'={_SIZE}", columns, rows, _NOTE))
+    numbers = [k for k in range(1, 11) if select(records, f"perplexity, K={k}", method="perplexity")]
+    rows = [
+        [k, *(spread(select(records, f"{f}, K={k}", method="perplexity")) for f in ("perplexity", "rate"))]
+        for k in numbers
+    ]
+    if rows:
+        parts.append(markdown(f"Perplexity on held-out votes (Fig. 7), {dataset}",
+                              ["K", "perplexity", "rate of perplexity change"], rows))  # fmt: skip
+    return "\n".join(parts)
+
+
+_NOTE = "The paper's column is CIFAR-100. Dissimilarity: mean pairwise cosine dissimilarity of the memberships."
+
+
+def draw(records, plt):
+    """Perplexity and its rate of change over K (Fig. 7)."""
+    from ..inspection import PerplexityDisplay
+
+    numbers = [k for k in range(1, 11) if select(records, f"perplexity, K={k}", method="perplexity")]
+    seeds = [select(records, f"perplexity, K={k}", method="perplexity") for k in numbers]
+    figure, ax = plt.subplots(figsize=(5.5, 3.8), layout="constrained")
+    PerplexityDisplay.from_predictions(numbers, np.mean(seeds, 1), fold_perplexity=seeds, ax=ax)
+    figure.suptitle(f"{records[0]['dataset']}, mean over seeds")
+    yield "perplexity.png", figure
+
+
+SENSITIVITY = Experiment("Number of clusters and alpha (Table 2, Fig. 7)", cells, measure, report, draw)

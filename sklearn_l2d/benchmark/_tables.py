@@ -1,0 +1,50 @@
+"""Figures as Markdown tables."""
+
+import numpy as np
+
+
+def markdown(title, columns, rows, note=""):
+    """One table with a heading; floats get three decimals."""
+    lines = [f"### {title}", ""]
+    if note:
+        lines += [note, ""]
+    for row in (columns, ["---"] * len(columns), *rows):
+        lines.append(f"| {' | '.join(_cell(value) for value in row)} |")
+    return "\n".join([*lines, ""])
+
+
+def spread(values):
+    """Mean and standard deviation over seeds; empty where nothing was measured."""
+    values = [v for v in values if v is not None and np.isfinite(v)]
+    if not values:
+        return ""
+    deviation = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.3f}{deviation}"
+
+
+def select(records, figure, **fields):
+    """Values of a figure in the records with these fields, in the order of the seeds."""
+    chosen = [r for r in records if all(r[name] == value for name, value in fields.items()) and figure in r]
+    return [r[figure] for r in sorted(chosen, key=lambda r: r["seed"])]
+
+
+def mean(records, figure, **fields):
+    """Mean over seeds; NaN where nothing was measured."""
+    values = select(records, figure, **fields)
+    return float(np.mean(values)) if values else np.nan
+
+
+def names(records, field):
+    """Distinct values of a field, in the order of their first appearance."""
+    return list(dict.fromkeys(r[field] for r in records))
+
+
+def yes(condition):
+    """A verdict that is easy to search for."""
+    return "yes" if condition else "NO"
+
+
+def _cell(value):
+    if isinstance(value, float | np.floating):
+        return "" if np.isnan(value) else f"{value:.3f}"
+    return str(value)

@@ -1,0 +1,219 @@
+"""The sets of the benchmark: items, everybody's labels, and who may learn from what."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from ..annotations import to_counts
+from ..cluster import AnnotatorLDA
+from ..datasets import load_crowd, make_expert_groups, make_expert_pairs, sample_identified
+from ..deferral._net_classifier import NetClassifier
+
+
+@dataclass
+class World:
+    """One draw of a set.
+
+    Attributes
+    ----------
+    seed : int
+        What drew it.
+    X, y : ndarrays of n rows
+        Scaled features and true labels.
+    annotations : ndarray of shape (n, n_experts)
+        Everybody's labels, -1 where missing.
+    counts : ndarray of shape (n, C)
+        Votes of all annotators, the experts among them, without names.
+    groups : ndarray of shape (n_experts,) or None
+        Which experts are alike, where they are simulated.
+    archive, pool, test : ndarrays of int
+        Rows with votes only; rows that experts label by name; rows on which teams are judged.
+    known : ndarray of int
+        Rows with true labels but without named annotations, from which the classifier was trained.
+    classifier : classifier
+        Frozen where it was trained on `known`, else to be fitted on the labelled rows.
+    """
+
+    seed: int
+    X: np.ndarray
+    y: np.ndarray
+    annotations: np.ndarray
+    counts: np.ndarray
+    groups: np.ndarray
+    archive: np.ndarray
+    pool: np.ndarray
+    test: np.ndarray
+    known: np.ndarray
+    classifier: object
+    _behaviours: dict = field(default_factory=dict, repr=False)
+
+    @property
+    def n_experts(self):
+        """Number of experts."""
+        return self.annotations.shape[1]
+
+    def behaviours(self, n_clusters, alpha=50.0):
+        """Behaviours of the archive, frozen; every world trains them once."""
+        key = n_clusters, alpha
+        if key not in self._behaviours:
+            lda = AnnotatorLDA(n_clusters, alpha=alpha, random_state=self.seed)
+            self._behaviours[key] = FrozenEstimator(lda.fit(self.X[self.archive], self.counts[self.archive]))
+        return self._behaviours[key]
+
+    def identified(self, size, same_items):
+        """Labels of the pool by name: `size` of each expert, or all that there are, and -1 elsewhere."""
+        labels = self.annotations[self.pool]
+        size = size if same_items else np.minimum(size, (labels >= 0).sum(0))
+        return sample_identified(labels, size, same_items=same_items, random_state=self.seed)
+
+    def labelled(self, labels, *, with_known=False):
+        """Arguments of `fit`: rows that somebody labelled and, if asked, the rows that trained the classifier."""
+        heard = (labels >= 0).any(1)
+        rows, annotations = self.pool[heard], labels[heard]
+        if with_known:
+            rows = np.concatenate([rows, self.known])
+            annotations = np.concatenate([annotations, np.full((len(self.known), self.n_experts), -1)])
+        return {
+            "X": self.X[rows],
+            "y": self.y[rows],
+            "annotations": annotations,
+            "X_unlabeled": self.X[self.archive],
+        }
+
+
+@dataclass(frozen=True)
+class WorldSet:
+    """A set of the benchmark.
+
+    Attributes
+    ----------
+    build : callable
+        From a seed to a `World`.
+    same_items : bool
+        Whether all experts label the same items by name, as in the paper, or their own ones.
+    largest : int
+        Most labels by name that an expert can have.
+    stands_for : str
+        What it replaces in the papers, and why.
+    """
+
+    build: Callable
+    same_items: bool
+    largest: int
+    stands_for: str
+
+
+def digits(make, seed, *, n_archive=797, n_pool=500):
+    """Simulated experts on scikit-learn's digits, of which everybody but the experts sees four components."""
+    X, y = load_digits(return_X_y=True)
+    seen = PCA(4, random_state=0).fit_transform(X)
+    order = np.random.default_rng(seed).permutation(len(y))
+    parts = np.split(order, [n_archive, n_archive + n_pool])
+    return _simulated(make, seed, X, seen, y, *parts, n_known=200)
+
+
+def images(make, seed, *, n_components, n_archive=6000, n_test=2000):
+    """Simulated experts on features of CIFAR-10; everybody but the experts sees the first components only."""
+    crowd = load_crowd("cifar10")
+    rng = np.random.default_rng(seed)
+    seen = rng.permutation(np.flatnonzero(crowd.split == 0))[: n_archive + 1000]
+    rows = np.concatenate([seen, rng.permutation(np.flatnonzero(crowd.split == 1))[:n_test]])
+    X, y = crowd.X[rows, :64], crowd.y[rows]
+    parts = np.split(np.arange(len(y)), [n_archive, n_archive + 1000])
+    return _simulated(make, seed, X, X[:, :n_components], y, *parts, n_known=300)
+
+
+def _simulated(make, seed, X, seen, y, archive, pool, test, *, n_known):
+    """What is seen limits the shared classifier, more than its rows do, and it is a net like those of joint methods.
+
+    Methods that train their own classifier then compete in how they defer.
+    """
+    roster = make(X, y, random_state=seed)
+    seen, known = StandardScaler().fit_transform(seen), archive[:n_known]
+    classifier = FrozenEstimator(NetClassifier((32,), weight_decay=0.01, random_state=seed).fit(seen[known], y[known]))
+    counts = to_counts(roster.annotations, classes=np.unique(y))
+    return World(seed, seen, y, roster.annotations, counts, roster.groups, archive, pool, test, known, classifier)
+
+
+def people(name, seed, *, least):
+    """Real people with at least so many labels of known truth; half of the items, or 40 of the shapes, are the test.
+
+    The classifier learns from the items that were labelled by name.
+    """
+    crowd = load_crowd(name)
+    rng = np.random.default_rng(seed)
+    items = np.flatnonzero(crowd.y >= 0)
+    if "shape_id" in crowd:
+        items = items[crowd.stimulus_set[items] == 0]
+        held_out = np.isin(crowd.shape_id[items], rng.permutation(np.unique(crowd.shape_id))[:40])
+    else:
+        held_out = rng.random(len(items)) < 0.5
+    annotations = crowd.annotations[items]
+    annotations = annotations[:, (annotations[~held_out] >= 0).sum(0) >= least]
+    X, y = StandardScaler().fit_transform(crowd.X[items]), crowd.y[items]
+    rest = np.flatnonzero(~held_out)
+    classifier = LogisticRegression(C=0.1, max_iter=500)
+    nothing = np.empty(0, dtype=int)
+    counts = np.asarray(crowd.counts)[items]
+    return World(seed, X, y, annotations, counts, None, rest, rest, np.flatnonzero(held_out), nothing, classifier)
+
+
+def _digits_pairs(seed):
+    return digits(make_expert_pairs, seed)
+
+
+def _digits_hundred(seed):
+    return digits(make_expert_groups, seed)
+
+
+def _images_pairs(seed):
+    return images(make_expert_pairs, seed, n_components=32)
+
+
+def _images_hundred(seed):
+    return images(make_expert_groups, seed, n_components=16)
+
+
+def _crowd(name, least):
+    def build(seed):
+        return people(name, seed, least=least)
+
+    return build
+
+
+SETS = {
+    "digits, 6 experts": WorldSet(_digits_pairs, True, 500, "CIFAR-100 with three pairs of simulated experts"),
+    "digits, 100 experts": WorldSet(_digits_hundred, True, 500, "CIFAR-100 with 100 simulated experts (Fig. 9)"),
+    "cifar10, 6 experts": WorldSet(_images_pairs, True, 500, "CIFAR-100 with three pairs of simulated experts"),
+    "cifar10, 100 experts": WorldSet(_images_hundred, True, 500, "CIFAR-100 with 100 simulated experts (Fig. 9)"),
+    "cue_conflict": WorldSet(_crowd("cue_conflict", 30), False, 500, "dopanim: many people, unlike policies"),
+    "sentiment_polarity": WorldSet(_crowd("sentiment_polarity", 30), False, 500, "NIH-AO: two classes, few overlap"),
+    "music_genre": WorldSet(_crowd("music_genre", 30), False, 100, "dopanim: ten classes, people of all abilities"),
+    "medical_relation_treat": WorldSet(
+        _crowd("medical_relation_treat", 10), False, 100, "Chaoyang and MiceBone: medical labels, adjudicated truth"
+    ),
+    "product_match": WorldSet(_crowd("product_match", 30), False, 500, "negative control: the classifier is better"),
+    "recidivism_compas": WorldSet(_crowd("recidivism_compas", 30), False, 50, "negative control: people add nothing"),
+}
+
+
+def _calibration_digits(seed):
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(seed).permutation(len(y))
+    return StandardScaler().fit_transform(X), y, order[:900], order[900:]
+
+
+def _calibration_images(seed):
+    crowd = load_crowd("cifar10")
+    rows = np.random.default_rng(seed).permutation(np.flatnonzero(crowd.split == 0))[:6000]
+    return StandardScaler().fit_transform(crowd.X[rows, :64]), crowd.y[rows], np.arange(2000), np.arange(2000, 6000)
+
+
+# from a seed to X, y, and the rows of training and test
+CALIBRATION_SETS = {"digits": _calibration_digits, "cifar10": _calibration_images}

@@ -1,0 +1,34 @@
+"""Who may learn from what in the worlds of the benchmark."""
+
+import numpy as np
+import pytest
+
+from sklearn_l2d.benchmark._worlds import SETS
+
+
+@pytest.fixture(scope="module")
+def world():
+    return SETS["digits, 6 experts"].build(0)
+
+
+def test_rows_have_one_role(world):
+    assert sorted(np.concatenate([world.archive, world.pool, world.test])) == list(range(len(world.y)))
+    assert np.isin(world.known, world.archive).all()
+
+
+@pytest.mark.parametrize("same_items", [True, False])
+def test_experts_label_as_many_items_as_asked(world, same_items):
+    labels = world.identified(50, same_items)
+    assert ((labels >= 0).sum(0) == 50).all()
+    assert (labels >= 0).any(1).sum() == 50 or not same_items
+    seen = labels >= 0
+    assert (labels[seen] == world.annotations[world.pool][seen]).all()
+
+
+def test_training_rows_hold_nothing_of_the_test(world):
+    data = world.labelled(world.identified(50, same_items=True), with_known=True)
+    assert len(data["X"]) == 50 + len(world.known)
+    test = {row.tobytes() for row in world.X[world.test]}
+    known = {row.tobytes() for row in np.vstack([data["X"], data["X_unlabeled"]])}
+    assert len(known & test) <= 5  # some digits were drawn twice alike
+    assert (data["annotations"][50:] == -1).all()
