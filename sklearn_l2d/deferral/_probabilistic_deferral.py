@@ -174,8 +174,8 @@ class ProbabilisticDeferral(ImitatingDeferrer):
     that an answer which was not given would have been right.
 
     Every expert is a target, so that nobody can join without a new `fit`: there is no `onboard`. Experts may leave.
-    With many experts and few labels of each, `ClusterDeferral` pools them and is the better choice. `partial_fit`
-    trains the gate; classifier and nets stay.
+    There are as many nets as experts; `ClusterDeferral` pools experts and takes newcomers. `partial_fit` trains the
+    gate; classifier and nets stay.
 
     References
     ----------

@@ -8,6 +8,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_l2d.deferral import ProbabilisticDeferral
+from sklearn_l2d.deferral._bounds import ShareBounds
+from sklearn_l2d.deferral._gating import GateProblem, train_gate
 
 
 def make_items(n, seed):
@@ -161,3 +163,32 @@ def test_without_experts_nobody_is_imitated(make):
     assert_array_equal(model.predict_deferral(NEW_X), -1)
     with pytest.raises(NotFittedError):
         make().predict_annotation_proba(X)
+
+
+# ------------------------------------------------------------------------------------------ refreshed evidence
+
+
+@pytest.mark.parametrize("changed", ["log_likelihood", "prior"])
+def test_what_changes_is_refreshed_before_every_epoch_but_the_first(make, changed):
+    """At first all evidence is for the expert; then the evidence, or the prior, turns."""
+    start = {"log_likelihood": np.log(np.tile([0.9, 0.1], (240, 1))), "prior": np.zeros((240, 2))}
+    later = {"log_likelihood": np.log(np.tile([0.01, 0.99], (240, 1))), "prior": np.tile([0.0, 3.0], (240, 1))}
+    seen = []
+
+    def refresh(responsibilities):
+        if responsibilities is not None:
+            seen.append(responsibilities[:, 0].mean())
+        return {changed: later[changed]}
+
+    bounds = ShareBounds(*np.array([[0.0, 1.0]] * 2).T, *np.array([[0.0, 1.0]] * 2).T)
+    problem = GateProblem(X=X, omega=np.ones((1, 1)), bounds=bounds, weight=np.ones(240), refresh=refresh, **start)
+    model = make()
+    model.targets_, model._seed = ["a"], 0
+    train_gate(model._new_gate(X), problem, 4, seed=0, dtype="float32")
+    assert len(seen) == 3
+    assert seen[0] == pytest.approx(0.9, abs=1e-6)  # an untrained gate is undecided
+    assert seen[1] < 0.6  # with the old evidence and prior it could only rise
+    assert seen[2] < 0.1
+    now = problem.rows(np.arange(7))
+    assert now.refresh is None
+    assert_array_equal(getattr(now, changed), later[changed][:7])
