@@ -87,39 +87,39 @@ _GROUPS = ({"n_groups": 4}, {"n_groups": 8}, {"n_groups": 16}, {"n_groups": 8} |
 _LOOSE = {"role": "baseline", "controlled": False}
 
 METHODS = {
-    "groups": Method(_groups, _GROUPS, role="ours"),
-    "groups, the papers' gate": Method(partial(_groups, **_PLAIN), _GROUPS, role="ours"),
+    "groups": Method(_groups, _GROUPS, 3, role="ours"),
+    "groups, the papers' gate": Method(partial(_groups, **_PLAIN), _GROUPS, 3, role="ours"),
     "clusters, hard": Method(
-        partial(_clusters, grouping="hard", **_PLAIN), _TRAININGS, role="paper", paper_name="clusters, hard"
+        partial(_clusters, grouping="hard", **_PLAIN), _TRAININGS, 1, role="paper", paper_name="clusters, hard"
     ),
     "clusters, soft": Method(
-        partial(_clusters, grouping="soft", **_PLAIN), _TRAININGS, role="paper", paper_name="clusters, soft"
+        partial(_clusters, grouping="soft", **_PLAIN), _TRAININGS, 1, role="paper", paper_name="clusters, soft"
     ),
     "random expert": Method(
-        partial(_gated, RandomExpertDeferral, **_PLAIN), _TRAININGS, paper_name="random expert"
+        partial(_gated, RandomExpertDeferral, **_PLAIN), _TRAININGS, 1, paper_name="random expert"
     ),
-    "probabilistic": Method(partial(_gated, ProbabilisticDeferral, **_PLAIN), _TRAININGS, specific=True),
+    "probabilistic": Method(partial(_gated, ProbabilisticDeferral, **_PLAIN), _TRAININGS, 1, specific=True),
     "single experts, our gate": Method(
-        partial(_gated, ProbabilisticDeferral), _TRAININGS, role="ours", specific=True
+        partial(_gated, ProbabilisticDeferral), _TRAININGS, 2, role="ours", specific=True
     ),
     "one-stage, softmax": Method(
-        partial(_joint, OneStageDeferral, surrogate="softmax"), _TRAININGS, paper_name="one-stage", joint=True,
+        partial(_joint, OneStageDeferral, surrogate="softmax"), _TRAININGS, 2, paper_name="one-stage", joint=True,
         specific=True, **_LOOSE,
     ),
     "one-stage, ova": Method(
-        partial(_joint, OneStageDeferral, surrogate="ova"), _TRAININGS, paper_name="one-stage", joint=True,
+        partial(_joint, OneStageDeferral, surrogate="ova"), _TRAININGS, 3, paper_name="one-stage", joint=True,
         specific=True, **_LOOSE,
     ),
     "two-stage": Method(
-        partial(_shared, TwoStageDeferral), _TRAININGS, paper_name="two-stage", specific=True, **_LOOSE
+        partial(_shared, TwoStageDeferral), _TRAININGS, 1, paper_name="two-stage", specific=True, **_LOOSE
     ),
     "mixture of experts": Method(
-        partial(_joint, MixtureOfExpertsDeferral), _TRAININGS, joint=True, specific=True, **_LOOSE
+        partial(_joint, MixtureOfExpertsDeferral), _TRAININGS, 3, joint=True, specific=True, **_LOOSE
     ),
     "population": Method(
-        partial(_joint, PopulationDeferral), _TRAININGS, paper_name="population", joint=True, **_LOOSE
+        partial(_joint, PopulationDeferral), _TRAININGS, 1, paper_name="population", joint=True, **_LOOSE
     ),
-    "expert-agnostic": Method(partial(_shared, ExpertAgnosticDeferral), _TRAININGS, **_LOOSE),
+    "expert-agnostic": Method(partial(_shared, ExpertAgnosticDeferral), _TRAININGS, 3, **_LOOSE),
     "confidence": Method(partial(_shared, ConfidenceDeferral), specific=True),
     "best expert": Method(partial(_shared, BestExpert), role="reference", controlled=False),
     "classifier only": Method(partial(_shared, ClassifierOnly), role="reference", controlled=False),
