@@ -11,6 +11,7 @@ from pathlib import Path
 
 import joblib
 
+from ._bounded import BOUNDED
 from ._calibration import CALIBRATION
 from ._clusters import CLUSTERS
 from ._control import CONTROL
@@ -26,6 +27,7 @@ from ._worlds import SETS
 
 EXPERIMENTS = {
     "onboarding": ONBOARDING,
+    "bounded": BOUNDED,
     "clusters": CLUSTERS,
     "sensitivity": SENSITIVITY,
     "missing": MISSING,

@@ -1,0 +1,95 @@
+"""Many experts of whom nobody may serve much more than the others: where the best person cannot decide everything."""
+
+import time
+import warnings
+
+import numpy as np
+
+from ..metrics import workload_distribution
+from ._curves import team_point
+from ._methods import METHODS
+from ._plan import Experiment
+from ._runner import Cell
+from ._tables import markdown, mean, names, select, spread, yes
+from ._worlds import SETS
+
+_COVERAGE, _TIMES = 0.5, 2.0
+_SIZES = (25, 50)
+_BOUNDABLE = (
+    "groups",
+    "single experts, our gate",
+    "clusters, hard",
+    "clusters, soft",
+    "random expert",
+    "probabilistic",
+    "confidence",
+)
+
+
+def cells(plan):
+    """All methods that take a bound on every expert."""
+    sets = ("digits, 100 experts",) if plan.quick else ("digits, 100 experts", "cifar10, 100 experts")
+    sizes = _SIZES[:1] if plan.quick else _SIZES
+    return [
+        Cell("bounded", d, size, seed, m) for d in sets for seed in plan.seeds for size in sizes for m in _BOUNDABLE
+    ]
+
+
+def measure(cells):
+    """Accuracy at coverage .5 where nobody serves more than twice an even share of the deferred items."""
+    dataset = SETS[cells[0].dataset]
+    world = dataset.build(cells[0].seed)
+    bound = _TIMES * (1 - _COVERAGE) / world.n_experts
+    for cell in cells:
+        method = METHODS[cell.method]
+        deferrer = method.build(world, **method.options).set_params(coverage=_COVERAGE, workload=(0.0, bound))
+        data = world.labelled(world.identified(cell.size, dataset.same_items))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            start = time.process_time()
+            deferrer.fit(**data)
+            seconds = time.process_time() - start
+        served = workload_distribution(deferrer.predict_deferral(world.X[world.test]), deferrer.selection_)[:-1]
+        coverage, accuracy = team_point(world, deferrer)
+        yield {
+            "accuracy": accuracy,
+            "coverage": coverage,
+            "busiest": float(np.max(served) / (bound / _TIMES)),
+            "fit_seconds": seconds,
+        }
+
+
+def report(records):
+    """Accuracies, the busiest expert, and who leads."""
+    parts = []
+    for dataset in names(records, "dataset"):
+        sizes = names([r for r in records if r["dataset"] == dataset], "size")
+        rows = []
+        for method in names(records, "method"):
+            row = [method]
+            for size in sizes:
+                where = {"dataset": dataset, "size": size, "method": method}
+                row += [spread(select(records, "accuracy", **where)), mean(records, "busiest", **where)]
+            rows.append([*row, mean(records, "fit_seconds", dataset=dataset, method=method)])
+        columns = ["method", *(c for s in sizes for c in (f"accuracy, N'={s}", "busiest / even share")), "seconds"]
+        parts.append(markdown(f"Bounded workload, {dataset}", columns, rows, _NOTE))
+        verdict = []
+        for size in sizes:
+            accuracy = {
+                m: mean(records, "accuracy", dataset=dataset, size=size, method=m) for m in names(records, "method")
+            }
+            rival = max((m for m in accuracy if METHODS[m].role != "ours"), key=accuracy.get)
+            verdict.append(
+                [size, accuracy["groups"], accuracy[rival], rival, yes(accuracy["groups"] >= accuracy[rival])]
+            )
+        columns = ["N'", "groups", "best rival", "which", "groups lead"]
+        parts.append(markdown(f"Who leads under the bound, {dataset}", columns, verdict))
+    return "\n".join(parts)
+
+
+_NOTE = (
+    f"Team accuracy at a requested coverage of {_COVERAGE} where nobody may serve more than {_TIMES:.0f} times an even "
+    "share of the deferred items. Methods without workload bounds are left out."
+)
+
+BOUNDED = Experiment("Many experts under a workload bound", cells, measure, report)
