@@ -211,8 +211,8 @@ def calibrate(logits, omega, bounds):
         if np.abs(wanted - shares).max() > 1e-9:
             offsets, shares = calibrate_offsets(logits, wanted, wanted)
         selection = select_members(omega, wanted, bounds)
-    if shares[-1] > 1 - 0.5 / len(logits):
-        # an infinite offset of the classifier leaves the others comparable at other coverages
+    if bounds.target_lower[-1] > 1 - 0.5 / len(logits):
+        # holds on other rows, too; an infinite offset of the classifier leaves the others comparable at other coverages
         offsets = np.append(np.where(bounds.target_upper[:-1] > 0, 0.0, -np.inf), np.inf)
     offsets[:-1][omega.sum(1) <= 0] = 0.0  # empty targets are shut out by having no members, until somebody joins
     return Calibration(offsets, shares, selection, _margin_quantiles(logits, offsets))

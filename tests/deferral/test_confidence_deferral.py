@@ -181,3 +181,16 @@ def test_without_experts(world, make):
     assert_array_equal(path.recalibrate(world.X).predict_deferral(world.X), -1)
     with pytest.raises(ValueError, match="fitted without experts"):
         model.onboard("a", world.X, world.annotations[["a"]], world.y)
+
+
+def test_a_coverage_that_nobody_asked_for_is_not_enforced(world, unseen, make):
+    easy = np.vstack([np.full((20, 1), -8.0), np.full((20, 1), 8.0)])  # the classifier is surer than anybody
+    data = {"X": world.X, "y": world.y, "annotations": world.annotations}
+    free, within = make().fit(**data), make(coverage=(0.2, 1.0)).fit(**data, X_unlabeled=easy)
+    assert within.coverage_ == pytest.approx(1)
+    deferral = free.predict_deferral(unseen.X)
+    assert (deferral >= 0).any()
+    for model in (within, make().fit(**data, X_unlabeled=easy)):
+        assert_array_equal(model.predict_deferral(unseen.X), deferral)
+    always = make(coverage=1.0).fit(**data, X_unlabeled=easy)
+    assert_array_equal(always.predict_deferral(unseen.X), -1)
