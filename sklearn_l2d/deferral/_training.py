@@ -47,10 +47,13 @@ class GateTrainingMixin(CoverageMixin):
         else:
             self.gate_, self.history_, self.n_iter_ = self._new_gate(team.items), [], 0
         self._train(problem, self.max_epochs)
-        if team.unlabeled is None and bounds.bind:
+        if team.unlabeled is not None:
+            self._calibrate(self._free_scores(team.unlabeled))
+        elif bounds.bind:
             self._calibrate(self._cross_fitted_logits(problem))
         else:
-            self._calibrate(self._free_scores(team.X if team.unlabeled is None else team.unlabeled))
+            # the prior of the problem is out of fold: the classifier is surer of rows that it has seen than of others
+            self._calibrate(predict_log_proba(self.gate_, team.items, problem.now().prior))
 
     def _gather_evidence(self, team, weight, price):
         """Fit the classifier; returns what a `GateProblem` is to know about everybody, `refresh` included."""

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
@@ -76,3 +77,13 @@ def test_bad_newcomers_are_refused(model, arguments, message):
 def test_without_experts_there_is_no_group():
     with pytest.raises(ValueError, match="there is no group to join"):
         RandomExpertDeferral(**FAST).fit(X, Y).onboard("a")
+
+
+def test_shares_are_not_those_of_a_classifier_that_has_seen_the_items():
+    seen, unseen = slice(0, 100), slice(100, 200)
+    forest = RandomForestClassifier(20, random_state=0)
+    model = RandomExpertDeferral(**FAST | {"classifier": forest, "coverage": None})
+    model.fit(X[seen], Y[seen], ANSWERS[seen])
+    assert np.mean(model.predict_deferral(X[unseen]) == -1) == pytest.approx(model.coverage_, abs=0.15)
+    for half in model.coverage_path([0.5]):
+        assert np.mean(half.predict_deferral(X[unseen]) == -1) == pytest.approx(0.5, abs=0.15)
