@@ -21,7 +21,8 @@ def measure(world, deferrer, data):
         ``coverage@c`` and ``accuracy@c`` of the path.
     """
     path = _path(world, deferrer, data)
-    points = [team_point(world, system) for system in path]
+    free = path[0]._free_scores(world.X[world.test])  # scored once: the systems of a path differ in offsets only
+    points = [team_point(world, system, free + system.offsets_) for system in path]
     own, ends = team_point(world, deferrer), (points[0], points[-1])
     figures = {
         "area": coverage_accuracy_auc(*zip(*points, strict=True)),
@@ -42,11 +43,12 @@ def _path(world, deferrer, data):
     return deferrer.coverage_path(COVERAGES, X_unlabeled=data["X_unlabeled"])
 
 
-def team_point(world, deferrer):
+def team_point(world, deferrer, scores=None):
     """Achieved coverage and expected accuracy on the test rows that somebody labelled.
 
     A deferred item goes to the target, among those with a member who labelled it, that is preferred most: real
-    people have not seen most items, and whoever was not asked back then cannot answer now.
+    people have not seen most items, and whoever was not asked back then cannot answer now. `scores` of the test rows
+    are computed unless they are given.
     """
     X, y, annotations = world.X[world.test], world.y[world.test], world.annotations[world.test]
     answered = (annotations >= 0) @ deferrer.selection_.T
@@ -54,9 +56,9 @@ def team_point(world, deferrer):
         (annotations == y[:, None]) @ deferrer.selection_.T, answered, where=answered > 0, out=np.zeros(answered.shape)
     )
     own = deferrer.predict(X) == y
-    deferred = deferrer.predict_deferral(X) >= 0
-    preference = deferrer.predict_deferral_proba(X)[:, :-1]
-    best = np.where(answered > 0, preference + 1e-12, 0).argmax(1)
+    scores = deferrer._target_scores(deferrer._check_items(X)) if scores is None else deferrer._masked(scores)
+    deferred = scores.argmax(1) < len(deferrer.targets_)
+    best = np.where(answered > 0, scores[:, :-1], -np.inf).argmax(1)
     rows = np.flatnonzero((annotations >= 0).any(1))
     correct = np.where(deferred, right[np.arange(len(y)), best], own)
     return 1 - deferred[rows].mean(), correct[rows].mean()

@@ -63,7 +63,11 @@ class CoverageMixin:
         if self.n_experts_ == 0:
             return [self._copy_with(coverage=c) for c in coverages]
         if X_unlabeled is not None:
-            return [self._copy_with(coverage=c).recalibrate(X_unlabeled) for c in coverages]
+            scores, path = self._free_scores(self._check_items(X_unlabeled)), []
+            for c in coverages:
+                path.append(self._copy_with(coverage=c))
+                path[-1]._calibrate(scores)
+            return path
         bounded = self.workload is not None or self.cluster_workload is not None
         if bounded or self._margins is None or (self.selection_.sum(1) <= 0).any():
             raise ValueError(
