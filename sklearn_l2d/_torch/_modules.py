@@ -29,9 +29,7 @@ class MLPEnsemble(nn.Module):
 
     def __init__(self, n_members, n_features, n_outputs, hidden_layer_sizes):
         super().__init__()
-        if not all(isinstance(size, numbers.Integral) and size >= 1 for size in hidden_layer_sizes):
-            raise ValueError(f"hidden_layer_sizes={hidden_layer_sizes} must be whole numbers of units, at least 1.")
-        sizes = [n_features, *hidden_layer_sizes, n_outputs]
+        sizes = [n_features, *check_layers(hidden_layer_sizes), n_outputs]
         self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
         for fan_in, fan_out in pairwise(sizes):
             bound = (3 / max(fan_in, 1)) ** 0.5  # outputs of unit variance for inputs of unit variance
@@ -88,6 +86,14 @@ def build_ensemble(module, n_members, n_features, n_outputs, hidden_layer_sizes)
     if module is None:
         return MLPEnsemble(n_members, n_features, n_outputs, tuple(hidden_layer_sizes))
     return ModuleEnsemble(n_members, module, n_outputs)
+
+
+def check_layers(sizes, name="hidden_layer_sizes"):
+    """Numbers of hidden units as a tuple."""
+    sizes = tuple(sizes)
+    if not all(isinstance(size, numbers.Integral) and size >= 1 for size in sizes):
+        raise ValueError(f"{name}={sizes} must be whole numbers of units, at least 1.")
+    return sizes
 
 
 def check_module(module):

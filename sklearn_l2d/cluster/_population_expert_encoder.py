@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from .._sklearn import Interval, StrOptions
-from .._torch._modules import check_module
+from .._torch._modules import check_layers, check_module
 from .._torch._net import OPTIMIZER_NAMES
 from .._torch._population_net import build_population_net, expert_codes, train_population
 from .._torch._seeding import resolve_device, seeded
@@ -272,10 +272,8 @@ def fit_population_net(estimator, items, y_codes, codes, seed, **settings):
 
 
 def check_sizes(sizes, name):
-    """Numbers of hidden units as a tuple."""
-    sizes = tuple(sizes)
-    if not all(isinstance(size, numbers.Integral) and size >= 1 for size in sizes):
-        raise ValueError(f"{name}={sizes} must be whole numbers of units, at least 1.")
+    """As `check_layers`, where the last of `hidden_layer_sizes` gives the features."""
+    sizes = check_layers(sizes, name)
     if name == "hidden_layer_sizes" and not sizes:
         raise ValueError("hidden_layer_sizes is empty, but its last layer gives the features; name at least one layer.")
     return sizes

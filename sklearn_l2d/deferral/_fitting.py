@@ -6,13 +6,15 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from .._encoding import check_row_count, is_frame
 from .._numerics._profiles import prior_strengths, tally_answers
 from .._sklearn import fit_context
-from .._torch._modules import check_module
+from .._torch._modules import check_layers, check_module
+from .._torch._seeding import resolve_device
 from ..annotations import encode_annotations, split_target
 from ._bounds import live_shares, plain_selection, share_bounds
 from ._classifier import fit_classifier, judge_classifier, team_classes
@@ -147,11 +149,19 @@ class FittingMixin:
         if len(np.unique(y)) < 2 and not isinstance(classifier, FrozenEstimator):
             raise ValueError(f"y holds one class only, {y[0]!r}; a classifier needs at least two.")
         self.classes_ = team_classes(y, classes=classes, classifier=classifier, clusterer=clusterer)
+        self._check_nets(y)
         codes, self.experts_ = self._check_experts(annotations, len(items))
         self._fit_experts = self.experts_
         unlabeled = None if X_unlabeled is None else self._check_items(X_unlabeled)
         X = X if is_frame(X) else np.asarray(X)
         return Team(X, items, y, np.searchsorted(self.classes_, y), codes, unlabeled)
+
+    def _check_nets(self, y):
+        """Refuse settings of nets that would come to light only when other parts have been fitted."""
+        for name in ("hidden_layer_sizes", "answer_hidden_layer_sizes"):
+            check_layers(getattr(self, name, ()), name)
+        resolve_device(getattr(self, "device", "cpu"))
+        compute_sample_weight(getattr(self, "class_weight", None), y)
 
     def _check_experts(self, annotations, n_rows):
         """Encoded annotations (n, n_experts) and the experts' names; none without annotations."""
