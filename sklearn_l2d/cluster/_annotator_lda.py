@@ -9,11 +9,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._encoding import check_row_count
+from .._net_parameters import NET_CONSTRAINTS
 from .._numerics._dirichlet_categorical import responsibilities
 from .._numerics._marginal_likelihood import is_whole, log_marginal
 from .._sklearn import Interval, StrOptions, fit_context
 from .._torch._annotation_net import sparse_counts
-from .._torch._net import OPTIMIZER_NAMES, predict_batches
+from .._torch._net import predict_batches
 from ..annotations import encode_counts
 from ._behaviour_training import BehaviourTrainingMixin
 from ._onboarding import OnboardingMixin
@@ -177,19 +178,12 @@ class AnnotatorLDA(BehaviourTrainingMixin, OnboardingMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar = {
+        **NET_CONSTRAINTS,
         "n_clusters": [Interval(numbers.Integral, 1, None, closed="left")],
         "alpha": [Interval(numbers.Real, 0, None, closed="neither"), "array-like"],
         "init": [StrOptions({"consensus", "random"})],
         "n_consensus_epochs": [Interval(numbers.Integral, 1, None, closed="left")],
         "n_anchor_epochs": [Interval(numbers.Integral, 0, None, closed="left")],
-        "module": [callable, None],
-        "hidden_layer_sizes": ["array-like"],
-        "optimizer": [StrOptions(set(OPTIMIZER_NAMES)), callable],
-        "lr": [Interval(numbers.Real, 0, None, closed="neither")],
-        "momentum": [Interval(numbers.Real, 0, 1, closed="left")],
-        "weight_decay": [Interval(numbers.Real, 0, None, closed="left")],
-        "batch_size": [Interval(numbers.Integral, 1, None, closed="left")],
-        "max_epochs": [Interval(numbers.Integral, 1, None, closed="left")],
         "max_e_steps": [Interval(numbers.Integral, 1, None, closed="left")],
         "e_tol": [Interval(numbers.Real, 0, None, closed="left")],
         "membership": [StrOptions({"map", "variational", "average"})],
@@ -199,10 +193,6 @@ class AnnotatorLDA(BehaviourTrainingMixin, OnboardingMixin, BaseEstimator):
         "likelihood": [StrOptions({"auto", "exact", "sobol"})],
         "missing_label": "no_validation",
         "warm_start": ["boolean"],
-        "device": [str],
-        "dtype": [StrOptions({"float32", "float64"})],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -8,9 +8,9 @@ import torch
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from .._sklearn import Interval, StrOptions
+from .._net_parameters import NET_CONSTRAINTS
+from .._sklearn import Interval
 from .._torch._modules import check_layers, check_module
-from .._torch._net import OPTIMIZER_NAMES
 from .._torch._population_net import build_population_net, expert_codes, train_population
 from .._torch._seeding import resolve_device, seeded
 from ._expert_encoder import ExpertEncoder
@@ -150,26 +150,15 @@ class PopulationExpertEncoder(ExpertEncoder):
     """
 
     _parameter_constraints: ClassVar = {
+        **NET_CONSTRAINTS,
         "code_size": [Interval(numbers.Integral, 1, None, closed="left")],
         "context_size": [Interval(numbers.Integral, 1, None, closed="left")],
         "experts_per_step": [Interval(numbers.Integral, 1, None, closed="left")],
         "n_classifier_epochs": [Interval(numbers.Integral, 0, None, closed="left")],
-        "module": [callable, None],
-        "hidden_layer_sizes": ["array-like"],
         "context_layer_sizes": ["array-like"],
         "rejector_layer_sizes": ["array-like"],
-        "optimizer": [StrOptions(set(OPTIMIZER_NAMES)), callable],
-        "lr": [Interval(numbers.Real, 0, None, closed="neither")],
-        "momentum": [Interval(numbers.Real, 0, 1, closed="left")],
-        "weight_decay": [Interval(numbers.Real, 0, None, closed="left")],
-        "batch_size": [Interval(numbers.Integral, 1, None, closed="left")],
-        "max_epochs": [Interval(numbers.Integral, 1, None, closed="left")],
         "classes": ["array-like", None],
         "missing_label": "no_validation",
-        "device": [str],
-        "dtype": [StrOptions({"float32", "float64"})],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -5,10 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._encoding import is_frame
-from .._sklearn import HasMethods, Interval, StrOptions
+from .._net_parameters import NET_CONSTRAINTS
+from .._sklearn import HasMethods, Interval
 from .._torch._agnostic_net import build_agnostic_net, competence_moments, predict_agnostic, train_agnostic
-from .._torch._net import OPTIMIZER_NAMES
 from .._torch._seeding import resolve_device, seeded
 from ..cluster._population_expert_encoder import check_sizes
 from ._base import BaseDeferrer
@@ -141,20 +140,11 @@ class ExpertAgnosticDeferral(FittingMixin, TallyRosterMixin, BaseDeferrer):
     """
 
     _parameter_constraints: ClassVar = {
+        **{name: c for name, c in NET_CONSTRAINTS.items() if name not in ("module", "dtype")},
         "classifier": [HasMethods(["fit", "predict", "predict_proba"]), None],
         "cv": [Interval(numbers.Integral, 2, None, closed="left")],
         "experts_per_step": [Interval(numbers.Integral, 1, None, closed="left")],
         "missing_label": "no_validation",
-        "hidden_layer_sizes": ["array-like"],
-        "optimizer": [StrOptions(set(OPTIMIZER_NAMES)), callable],
-        "lr": [Interval(numbers.Real, 0, None, closed="neither")],
-        "momentum": [Interval(numbers.Real, 0, 1, closed="left")],
-        "weight_decay": [Interval(numbers.Real, 0, None, closed="left")],
-        "batch_size": [Interval(numbers.Integral, 1, None, closed="left")],
-        "max_epochs": [Interval(numbers.Integral, 1, None, closed="left")],
-        "device": [str],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -242,5 +232,4 @@ class ExpertAgnosticDeferral(FittingMixin, TallyRosterMixin, BaseDeferrer):
 
     def _check_items(self, X):
         # the scores are those of the classifier, which may pick columns by name
-        super()._check_items(X)
-        return X if is_frame(X) else np.asarray(X)
+        return self._classifier_input(X)

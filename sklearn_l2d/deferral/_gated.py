@@ -3,8 +3,8 @@
 import numbers
 from typing import ClassVar
 
+from .._net_parameters import NET_CONSTRAINTS
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context
-from .._torch._net import OPTIMIZER_NAMES
 from ..annotations import split_target
 from ._base import BaseDeferrer
 from ._fitting import FittingMixin
@@ -16,6 +16,7 @@ class GatedDeferrer(GateTrainingMixin, FittingMixin, RosterMixin, BaseDeferrer):
     """Base of the deferrers with a gate that is trained by EM; they differ in who belongs to which target."""
 
     _parameter_constraints: ClassVar = {
+        **NET_CONSTRAINTS,
         "classifier": [HasMethods(["fit", "predict", "predict_proba"]), None],
         "cv": [Interval(numbers.Integral, 2, None, closed="left")],
         "coverage": [Interval(numbers.Real, 0, 1, closed="both"), "array-like", None],
@@ -26,19 +27,7 @@ class GatedDeferrer(GateTrainingMixin, FittingMixin, RosterMixin, BaseDeferrer):
         "error_cost": ["array-like", None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "missing_label": "no_validation",
-        "module": [callable, None],
-        "hidden_layer_sizes": ["array-like"],
-        "optimizer": [StrOptions(set(OPTIMIZER_NAMES)), callable],
-        "lr": [Interval(numbers.Real, 0, None, closed="neither")],
-        "momentum": [Interval(numbers.Real, 0, 1, closed="left")],
-        "weight_decay": [Interval(numbers.Real, 0, None, closed="left")],
-        "batch_size": [Interval(numbers.Integral, 1, None, closed="left")],
-        "max_epochs": [Interval(numbers.Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
-        "device": [str],
-        "dtype": [StrOptions({"float32", "float64"})],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -11,7 +11,7 @@ from ..cluster import PopulationExpertEncoder
 from ..cluster._population_expert_encoder import fit_population_net
 from ._base import BaseDeferrer
 from ._fitting import FittingMixin
-from ._surrogate import JointClassifier
+from ._surrogate import FirstOutputs
 from ._tally_roster import TallyRosterMixin
 
 
@@ -224,7 +224,7 @@ class PopulationDeferral(FittingMixin, TallyRosterMixin, BaseDeferrer):
         return self._check_items(X)
 
 
-class PopulationClassifier(JointClassifier):
+class PopulationClassifier(FirstOutputs):
     """The classifier in a `PopulationNet`."""
 
     def _log_class(self, X):

@@ -29,8 +29,9 @@ class RosterMixin:
 
         Returns
         -------
-        self : ClusterDeferral
-            A target that has lost everybody is not deferred to, unless somebody joins it again.
+        self : object
+            The deferrer with a smaller roster. A target that has lost everybody is not deferred to, unless somebody
+            joins it again.
 
         Raises
         ------

@@ -1,6 +1,5 @@
 """What the deferrers that minimise a surrogate loss share: their net, its training, and the classifier inside it."""
 
-import numbers
 from typing import ClassVar
 
 import numpy as np
@@ -8,9 +7,10 @@ import torch
 from scipy.special import softmax
 from sklearn.utils.class_weight import compute_sample_weight
 
-from .._sklearn import Interval, StrOptions
+from .._net_parameters import NET_CONSTRAINTS
+from .._sklearn import StrOptions
 from .._torch._batches import Rows
-from .._torch._net import OPTIMIZER_NAMES, train
+from .._torch._net import train
 from .._torch._seeding import resolve_device, seeded
 from .._torch._surrogate_net import build_surrogate_net, predict_logits
 from ._answers import expert_prices
@@ -28,20 +28,9 @@ class SurrogateDeferrer(FittingMixin, RosterMixin, BaseDeferrer):
     _silence = "nothing can be learnt about them, and nothing is deferred to them"
 
     _parameter_constraints: ClassVar = {
+        **NET_CONSTRAINTS,
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "missing_label": "no_validation",
-        "module": [callable, None],
-        "hidden_layer_sizes": ["array-like"],
-        "optimizer": [StrOptions(set(OPTIMIZER_NAMES)), callable],
-        "lr": [Interval(numbers.Real, 0, None, closed="neither")],
-        "momentum": [Interval(numbers.Real, 0, 1, closed="left")],
-        "weight_decay": [Interval(numbers.Real, 0, None, closed="left")],
-        "batch_size": [Interval(numbers.Integral, 1, None, closed="left")],
-        "max_epochs": [Interval(numbers.Integral, 1, None, closed="left")],
-        "device": [str],
-        "dtype": [StrOptions({"float32", "float64"})],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -128,7 +117,7 @@ class JointDeferrer(SurrogateDeferrer):
     def _learn(self, team):
         value = np.column_stack([np.eye(len(self.classes_))[team.y_codes], self._value(team)])
         self._train(team, value, self._row_loss(), self._n_outputs())
-        self.classifier_ = JointClassifier(self.net_, self.classes_, self._link())
+        self.classifier_ = FirstOutputs(self.net_, self.classes_, self._link())
         self.temperature_ = 1.0
         self._measure_shares(team)
 
@@ -154,7 +143,7 @@ class JointDeferrer(SurrogateDeferrer):
         raise NotImplementedError
 
 
-class JointClassifier:
+class FirstOutputs:
     """The classifier in the first outputs of a net that also decides about deferral.
 
     Parameters
