@@ -48,7 +48,7 @@ class CoverageMixin:
             Requested shares of the classifier.
         X_unlabeled : array-like of shape (n_unlabeled, n_features), default=None
             Items on which the shares are calibrated. None uses the margins of the calibration rows of `fit`; bounds
-            on experts need items, and so does a roster that has changed.
+            on experts need items, and so do a roster that has changed and a gate that has learnt from feedback.
 
         Returns
         -------
@@ -71,8 +71,8 @@ class CoverageMixin:
         bounded = self.workload is not None or self.cluster_workload is not None
         if bounded or self._margins is None or (self.selection_.sum(1) <= 0).any():
             raise ValueError(
-                "X_unlabeled is None, but bounds on experts or groups, and a roster that has changed since, are "
-                "calibrated on items; pass some."
+                "X_unlabeled is None, but bounds on experts or groups, a roster that has changed and a gate that has "
+                "learnt since are calibrated on items; pass some."
             )
         return [self._copy_with(coverage=c, **self._shifted(c)) for c in coverages]
 

@@ -83,6 +83,7 @@ class GateTrainingMixin(CoverageMixin):
         draft._train(problem, 1, cosine=False)
         right, seen = tally_answers(codes, truth)
         draft._right, draft._seen = self._right + right, self._seen + seen
+        draft._margins = None  # they are those of the gate before
         return self._take_over(draft)
 
     def _price(self):

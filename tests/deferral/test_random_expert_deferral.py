@@ -87,3 +87,16 @@ def test_shares_are_not_those_of_a_classifier_that_has_seen_the_items():
     assert np.mean(model.predict_deferral(X[unseen]) == -1) == pytest.approx(model.coverage_, abs=0.15)
     for half in model.coverage_path([0.5]):
         assert np.mean(half.predict_deferral(X[unseen]) == -1) == pytest.approx(0.5, abs=0.15)
+
+
+def test_margins_of_a_gate_that_has_learnt_since_are_not_used(model):
+    before = model.predict_deferral_proba(X)
+    for _ in range(10):
+        model.partial_fit(X, Y, (Y[:, None] + [0, 1, 2]) % 3)
+    assert np.abs(model.predict_deferral_proba(X) - before).max() > 0.05
+    with pytest.raises(ValueError, match="a gate that has learnt since are calibrated on items"):
+        model.coverage_path([0.5])
+    (half,) = model.coverage_path([0.5], X)
+    assert np.mean(half.predict_deferral(X) == -1) == pytest.approx(0.5, abs=0.01)
+    (half,) = model.recalibrate(X).coverage_path([0.5])
+    assert np.mean(half.predict_deferral(X) == -1) == pytest.approx(0.5, abs=0.01)
