@@ -80,6 +80,7 @@ def build_parser():
     parser.add_argument("--output", type=Path, default=Path("benchmark-results"), metavar="DIR",
                         help="folder of results; default: benchmark-results")  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="two small sets, sizes 25 and 100, two seeds")
+    parser.add_argument("--finished", action="store_true", help="report the cells that are finished, and run nothing")
     parser.add_argument("--no-figures", action="store_true", help="tables only")
     return parser
 
@@ -106,7 +107,9 @@ def main(arguments=None):
         experiment = EXPERIMENTS[name]
         print(experiment.title, file=sys.stderr)
         with joblib.parallel_config(args.backend):
-            records = run(experiment.cells(plan), experiment.measure, args.output, args.jobs)
+            records = run(experiment.cells(plan), experiment.measure, args.output, args.jobs, args.finished)
+        if not records:
+            continue
         sections.append(f"## {experiment.title}\n\n{experiment.report(records)}")
         rows += [(*(r[f] for f in Cell._fields), figure, r[figure]) for r in records for figure in _numbers(r)]
         if experiment.draw is not None and not args.no_figures:

@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 
-from ..metrics import workload_distribution
 from ._curves import team_point
 from ._methods import METHODS
 from ._plan import Experiment
@@ -49,12 +48,14 @@ def measure(cells):
             start = time.process_time()
             deferrer.fit(**data)
             seconds = time.process_time() - start
-        served = workload_distribution(deferrer.predict_deferral(world.X[world.test]), deferrer.selection_)[:-1]
+            assigned = deferrer.assign_experts(world.X[world.test])
+        served = np.bincount(assigned[assigned >= 0], minlength=world.n_experts) / len(assigned)
         coverage, accuracy = team_point(world, deferrer)
         yield {
             "accuracy": accuracy,
             "coverage": coverage,
             "busiest": float(np.max(served) / (bound / _TIMES)),
+            "above": float(np.maximum(served - bound, 0).sum()),
             "fit_seconds": seconds,
         }
 
@@ -69,16 +70,16 @@ def report(records):
             row = [method]
             for size in sizes:
                 where = {"dataset": dataset, "size": size, "method": method}
-                row += [spread(select(records, "accuracy", **where)), mean(records, "busiest", **where)]
+                row += [spread(select(records, "accuracy", **where)), mean(records, "above", **where)]
             rows.append([*row, mean(records, "fit_seconds", dataset=dataset, method=method)])
-        columns = ["method", *(c for s in sizes for c in (f"accuracy, N'={s}", "busiest / even share")), "seconds"]
+        columns = ["method", *(c for s in sizes for c in (f"accuracy, N'={s}", "work above the bound")), "seconds"]
         parts.append(markdown(f"Bounded workload, {dataset}", columns, rows, _NOTE))
         verdict = []
         for size in sizes:
             accuracy = {
                 m: mean(records, "accuracy", dataset=dataset, size=size, method=m) for m in names(records, "method")
             }
-            rival = max((m for m in accuracy if METHODS[m].role != "ours"), key=accuracy.get)
+            rival = max((m for m in accuracy if m != "groups"), key=accuracy.get)
             verdict.append(
                 [size, accuracy["groups"], accuracy[rival], rival, yes(accuracy["groups"] >= accuracy[rival])]
             )
@@ -89,7 +90,9 @@ def report(records):
 
 _NOTE = (
     f"Team accuracy at a requested coverage of {_COVERAGE} where nobody may serve more than {_TIMES:.0f} times an even "
-    "share of the deferred items. Methods without workload bounds are left out."
+    "share of the deferred items. Work above the bound: share of all unseen items that went, by `assign_experts`, to "
+    "somebody beyond it; some of it is chance, since the bound is a handful of items. Methods without workload bounds "
+    "are left out."
 )
 
 BOUNDED = Experiment("Many experts under a workload bound", cells, measure, report)

@@ -1,5 +1,7 @@
 """From the labels of experts to encodings (n_experts, n_dimensions), for the comparison of clusterings."""
 
+from functools import partial
+
 from ..cluster import BetaExpertEncoder, PopulationExpertEncoder
 from ..metrics import consensus_agreement
 
@@ -14,13 +16,16 @@ def _behaviours(world, labels, n_clusters):
     return world.behaviours(n_clusters).estimator.transform(X, annotations)
 
 
-def _encoder(cls):
-    def encode(world, labels, n_clusters):
-        X, annotations, y = _rows(world, labels)
-        options = {"random_state": world.seed} if "random_state" in cls().get_params() else {}
-        return cls(**options).fit(X, y, annotations=annotations).transform(X, annotations, y)
+def _population(world, labels, n_clusters):
+    return _encode(PopulationExpertEncoder(random_state=world.seed), *_rows(world, labels))
 
-    return encode
+
+def _competence(world, labels, n_clusters, **options):
+    return _encode(BetaExpertEncoder(**options), *_rows(world, labels))
+
+
+def _encode(encoder, X, annotations, y):
+    return encoder.fit(X, y, annotations=annotations).transform(X, annotations, y)
 
 
 def _one_net(world, labels, n_clusters):
@@ -36,8 +41,9 @@ def _accuracy(world, labels, n_clusters):
 # by name: from a world, labels by name and a number of clusters; the rivals' encodings do not depend on the last
 ENCODERS = {
     "AnnotatorLDA": _behaviours,
-    "L2D-Pop": _encoder(PopulationExpertEncoder),
-    "EA-L2D": _encoder(BetaExpertEncoder),
+    "L2D-Pop": _population,
+    "EA-L2D": partial(_competence, prior=(1.0, 1.0), with_variance=True),
+    "competence, our prior": _competence,
     "agreement with one net": _one_net,
     "accuracy on the labelled rows": _accuracy,
 }

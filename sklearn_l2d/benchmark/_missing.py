@@ -16,7 +16,7 @@ from ._tables import markdown, mean, names, select, spread, yes
 from ._worlds import SETS
 
 _RATES = (0.0, 0.3, 0.5, 0.7)
-_SIZE = 500
+_SIZE = 200
 
 
 def cells(plan):

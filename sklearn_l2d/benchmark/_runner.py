@@ -26,7 +26,7 @@ class Cell(NamedTuple):
         return self.experiment, self.dataset, self.seed
 
 
-def run(cells, measure, output, n_jobs):
+def run(cells, measure, output, n_jobs, finished_only=False):
     """Measure cells that are not yet in the files below `output`.
 
     Parameters
@@ -38,6 +38,8 @@ def run(cells, measure, output, n_jobs):
         Folder; every job appends to a file of its own, so that workers need no lock.
     n_jobs : int
         Workers, as in joblib.
+    finished_only : bool, default=False
+        Whether to leave out what has not been measured yet, instead of measuring it.
 
     Returns
     -------
@@ -47,6 +49,8 @@ def run(cells, measure, output, n_jobs):
     parts = Path(output) / "parts"
     parts.mkdir(parents=True, exist_ok=True)
     done = read_records(parts)
+    if finished_only:
+        return [cell._asdict() | done[cell] for cell in cells if cell in done]
     jobs = {}
     for cell in cells:
         if cell not in done:

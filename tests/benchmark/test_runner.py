@@ -62,3 +62,9 @@ def test_workers_share_nothing(tmp_path):
     alone = run(cells(0, 1, 2), measure, tmp_path / "alone", 1)
     together = run(cells(0, 1, 2), measure, tmp_path / "together", 2)
     assert [r["value"] for r in together] == [r["value"] for r in alone]
+
+
+def test_only_what_is_finished_can_be_reported(tmp_path):
+    run(cells(0), measure, tmp_path, 1)
+    records = run(cells(0, 1), refuse, tmp_path, 1, finished_only=True)
+    assert [(r["seed"], r["method"]) for r in records] == [(0, "one"), (0, "two")]
