@@ -74,7 +74,7 @@ def report(records):
 _NOTE = (
     "Three pairs: two groups can reach an ARI of .444 and an AMI of .615 at most. Encodings are cut by k-means. "
     "AnnotatorLDA sees no true label; all others but the agreement do. EA-L2D is as published, means and variances "
-    "under a flat prior; our prior is the empirical Bayes of `BetaExpertEncoder` and of the groups of `ClusterDeferral`. "
+    "under a flat prior; our prior is the empirical Bayes of `BetaExpertEncoder` and of `ClusterDeferral`. "
     "L2D-Pop is `PopulationExpertEncoder`."
 )
 
