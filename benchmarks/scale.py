@@ -170,7 +170,8 @@ def quality(seeds):
             ("stream, 20 passes", shuffled, 20, {}),
             ("stream, 80 passes", shuffled, 80, {}),
             ("stream, 80 passes, start of 40 passes", shuffled, 80, long_start),
-            ("stream, 80 passes, rows sorted by class", by_class, 80, {}),
+            ("stream, 20 passes, 8 steps per chunk", shuffled, 20, {"batch_size": 32}),
+            ("the same, rows sorted by class", by_class, 20, {"batch_size": 32}),
         ):
             lda = models[name] = AnnotatorLDA(2, random_state=seed, **settings)
             for start in list(range(0, n, chunk)) * n_passes:
@@ -189,7 +190,8 @@ def quality(seeds):
             ]
         )
     table(
-        f"Digits crowd, {n:,} rows in chunks of {chunk}, mean of seeds {seeds[0]} to {seeds[:5][-1]}",
+        f"Digits crowd, {n:,} rows in chunks of {chunk}, 2 steps each unless said otherwise, mean of seeds {seeds[0]} "
+        f"to {seeds[:5][-1]}",
         [
             "training",
             "perplexity of the rows",
