@@ -43,9 +43,10 @@ class World:
         return sample_identified(self.annotations[self.pool], size, same_items=same_items, random_state=self.seed)
 
     def fit(self, labels, **settings):
-        """Deferrer, at coverage .5 unless said otherwise, calibrated on the archive."""
+        """Deferrer with the papers' gate, at coverage .5 unless said otherwise, calibrated on the archive."""
         rows = self.pool[(labels >= 0).any(1)]
-        settings = {"coverage": 0.5, "classifier": self.classifier, "random_state": self.seed} | settings
+        given = {"coverage": 0.5, "prior_weight": 0.0, "classifier": self.classifier, "random_state": self.seed}
+        settings = given | settings
         return ClusterDeferral(**settings).fit(
             self.X[rows],
             self.y[rows],
