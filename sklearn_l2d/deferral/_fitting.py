@@ -10,7 +10,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from .._encoding import check_row_count, is_frame
+from .._encoding import check_row_count, is_frame, some
 from .._numerics._profiles import prior_strengths, tally_answers
 from .._sklearn import fit_context
 from .._torch._modules import check_layers, check_module
@@ -149,6 +149,8 @@ class FittingMixin:
         if len(np.unique(y)) < 2 and not isinstance(classifier, FrozenEstimator):
             raise ValueError(f"y holds one class only, {y[0]!r}; a classifier needs at least two.")
         self.classes_ = team_classes(y, classes=classes, classifier=classifier, clusterer=clusterer)
+        if annotations is not None:
+            self.classes_ = with_answers(self.classes_, annotations, self.missing_label)
         self._check_nets(y)
         codes, self.experts_ = self._check_experts(annotations, len(items))
         self._fit_experts = self.experts_
@@ -234,3 +236,21 @@ class FittingMixin:
         """Set what follows from the hard shares (n_targets + 1,) of the targets, the classifier last."""
         self.target_shares_, self.coverage_ = shares, float(shares[-1])
         self.workload_ = live_shares(shares, self.selection_)[:-1] @ self.selection_
+
+
+def with_answers(classes, annotations, missing_label):
+    """The classes and, with a warning, those that only experts have named: few labelled rows rarely show all."""
+    named = encode_annotations(annotations, missing_label=missing_label).classes
+    if len(named) == 0 or isinstance(named[0], str) != isinstance(classes[0], str):
+        return classes  # nothing new, or of another kind, which is refused when the annotations are encoded
+    new = np.setdiff1d(named, classes)
+    if len(new) == 0:
+        return classes
+    warnings.warn(
+        f"annotations hold labels that y lacks, {some(new.tolist())}; they are taken as classes. If they are "
+        "misspelt, correct them.",
+        stacklevel=7,
+    )
+    if new.dtype.kind == "f" and not (new % 1).any():
+        new = new.astype(classes.dtype)  # whole numbers beside NaN
+    return np.union1d(classes, new)

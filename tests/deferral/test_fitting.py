@@ -1,5 +1,6 @@
 """What every deferrer refuses before any work."""
 
+import numpy as np
 import pytest
 import torch
 from _instances import INSTANCES, make_crowd
@@ -39,3 +40,26 @@ def test_settings_of_nets_are_checked_before_any_work(deferrer, fault, monkeypat
     crowd = make_crowd()
     with pytest.raises(kind, match=message):
         broken.fit(crowd.X, crowd.y, annotations=crowd.annotations)
+
+
+@pytest.mark.parametrize("deferrer", [i.estimator for i in INSTANCES if i.kind == "deferrer"], ids=str)
+def test_a_class_that_only_experts_name_is_an_answer_and_wrong(deferrer):
+    crowd = make_crowd()
+    rows = crowd.y < 2  # the few labelled rows do not show the last class
+    X, y, annotations = crowd.X[rows], crowd.y[rows], crowd.annotations[rows].copy()
+    annotations[:, 0] = np.where(annotations[:, 0] == -1, -1, 2)  # who is never right
+    deferrer = clone(deferrer)
+    if deferrer.get_params().get("surrogate") == "realizable":
+        annotations = annotations[:, :1]
+    with pytest.warns(UserWarning, match=r"labels that y lacks, \[2\]"):
+        deferrer.fit(X, y, annotations=annotations)
+    assert deferrer.classes_.tolist() == [0, 1, 2]
+    assert deferrer.predict_proba(X).shape == (len(X), 3)
+    deferral, right = deferrer.predict_deferral(X), annotations == y[:, None]
+    assert not right[:, 0].any()
+    weight = (annotations >= 0) @ deferrer.selection_.T
+    expected = np.divide(right @ deferrer.selection_.T, weight, out=np.zeros(weight.shape), where=weight > 0)
+    own = deferrer.predict(X) == y
+    asked = (deferral >= 0) & (weight[np.arange(len(X)), deferral] > 0)
+    score = np.where(asked, expected[np.arange(len(X)), deferral], own).mean()
+    assert deferrer.score(X, y, annotations=annotations) == pytest.approx(score)
