@@ -11,6 +11,7 @@ from pathlib import Path
 
 import joblib
 
+from .._version import __version__
 from ._bounded import BOUNDED
 from ._calibration import CALIBRATION
 from ._clusters import CLUSTERS
@@ -102,6 +103,7 @@ def main(arguments=None):
     args = build_parser().parse_args(arguments)
     plan = make_plan(args)
     args.output.mkdir(parents=True, exist_ok=True)
+    _claim(args.output)
     sections, rows = [], []
     for name in args.experiments:
         experiment = EXPERIMENTS[name]
@@ -122,6 +124,18 @@ def main(arguments=None):
         writer.writerow([*Cell._fields, "figure", "value"])
         writer.writerows(rows)
     print(text)
+
+
+def _claim(output):
+    """Refuse a folder whose finished cells were measured with other options or another version."""
+    options = "\n".join(" | ".join(row) for row in options_table())
+    mine, file = f"sklearn_l2d {__version__}\n{options}\n", output / "parts.txt"
+    if file.exists() and file.read_text() != mine:
+        raise SystemExit(
+            f"{output} holds cells that were measured with other options or another version, see {file}; choose "
+            "another --output, or delete the folder."
+        )
+    file.write_text(mine)
 
 
 def _numbers(record):

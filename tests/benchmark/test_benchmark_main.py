@@ -73,3 +73,9 @@ def test_unknown_names_are_refused(capsys):
     with pytest.raises(SystemExit):
         main(["--methods", "magic"])
     assert "magic" in capsys.readouterr().err
+
+
+def test_cells_of_other_options_are_not_mixed_in(tmp_path):
+    (tmp_path / "parts.txt").write_text("sklearn_l2d 0.0.0 with other options")
+    with pytest.raises(SystemExit, match="other options"):
+        main([*ONE, "--finished", "--output", str(tmp_path)])
