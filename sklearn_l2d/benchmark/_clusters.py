@@ -1,5 +1,7 @@
 """Do encodings of experts tell alike experts apart: behaviours against the encoders of the baselines."""
 
+import textwrap
+
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
@@ -93,7 +95,7 @@ def draw(records, plt):
                 ax.set_yticks(range(k), range(k), fontsize=7)
                 if row == 0:
                     ax.set_title(f"K = {k}", fontsize=9)
-            axes[row, 0].set_ylabel(encoder, fontsize=8)
+            axes[row, 0].set_ylabel(textwrap.fill(encoder, 16), fontsize=8)
         figure.suptitle(f"Membership of six experts, {dataset}, N'={_SIZE}: neighbours in a pair should look alike")
         figure.tight_layout()
         yield f"encoders-{dataset.split(',')[0]}.png", figure
