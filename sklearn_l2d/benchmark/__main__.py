@@ -108,11 +108,13 @@ def main(arguments=None):
     for name in args.experiments:
         experiment = EXPERIMENTS[name]
         print(experiment.title, file=sys.stderr)
+        cells = experiment.cells(plan)
         with joblib.parallel_config(args.backend):
-            records = run(experiment.cells(plan), experiment.measure, args.output, args.jobs, args.finished)
+            records = run(cells, experiment.measure, args.output, args.jobs, args.finished)
         if not records:
             continue
-        sections.append(f"## {experiment.title}\n\n{experiment.report(records)}")
+        unfinished = f"{len(records)} of {len(cells)} cells are finished.\n\n" if len(records) < len(cells) else ""
+        sections.append(f"## {experiment.title}\n\n{unfinished}{experiment.report(records)}")
         rows += [(*(r[f] for f in Cell._fields), figure, r[figure]) for r in records for figure in _numbers(r)]
         if experiment.draw is not None and not args.no_figures:
             _draw(experiment, records, args.output)

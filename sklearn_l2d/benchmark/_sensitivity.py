@@ -87,10 +87,10 @@ def report(records):
         columns = ["", *figures, "paper: area", *(["paper: dissimilarity"] if prefix == "alpha=" else [])]
         parts.append(markdown(f"{title}, {dataset}, N'={_SIZE}", columns, rows, _NOTE))
     numbers = [k for k in range(1, 11) if select(records, f"perplexity, K={k}", method="perplexity")]
-    rows = [
-        [k, *(spread(select(records, f"{f}, K={k}", method="perplexity")) for f in ("perplexity", "rate"))]
-        for k in numbers
-    ]
+    rows = []
+    for k in numbers:
+        perplexity, rate = (select(records, f"{f}, K={k}", method="perplexity") for f in ("perplexity", "rate"))
+        rows.append([k, spread(perplexity), spread(rate, ".1e")])
     if rows:
         parts.append(markdown(f"Perplexity on held-out votes (Fig. 7), {dataset}",
                               ["K", "perplexity", "rate of perplexity change"], rows))  # fmt: skip

@@ -13,13 +13,13 @@ def markdown(title, columns, rows, note=""):
     return "\n".join([*lines, ""])
 
 
-def spread(values):
+def spread(values, style=".3f"):
     """Mean and standard deviation over seeds; empty where nothing was measured."""
     values = [v for v in values if v is not None and np.isfinite(v)]
     if not values:
         return ""
-    deviation = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.3f}{deviation}"
+    deviation = f" ± {np.std(values, ddof=1):{style}}" if len(values) > 1 else ""
+    return f"{np.mean(values):{style}}{deviation}"
 
 
 def select(records, figure, **fields):
