@@ -9,12 +9,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_l2d.annotations import to_counts
+from sklearn_l2d.benchmark._curves import COVERAGES, team_point
 from sklearn_l2d.cluster import AnnotatorLDA
 from sklearn_l2d.datasets import load_crowd, sample_identified
 from sklearn_l2d.deferral import ClusterDeferral
 from sklearn_l2d.metrics import coverage_accuracy_auc
-
-COVERAGES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 
 
 @dataclass
@@ -119,17 +118,8 @@ def people(name, seed, *, least, size):
 
 def reachable_area(world, deferrer):
     """As `World.area`, for people of whom most have not seen an item: the best target that somebody answers for."""
-    X, y, annotations = world.X[world.test], world.y[world.test], world.annotations[world.test]
-    weight = (annotations >= 0) @ deferrer.selection_.T
-    right = np.divide((annotations == y[:, None]) @ deferrer.selection_.T, weight, where=weight > 0, out=0 * weight)
-    own = deferrer.predict(X) == y
-    rows, points = np.flatnonzero((annotations >= 0).any(1)), []
-    for system in deferrer.coverage_path(COVERAGES, X_unlabeled=world.X[world.archive]):
-        deferred = system.predict_deferral(X) >= 0
-        best = np.where(weight > 0, system.predict_deferral_proba(X)[:, :-1] + 1e-12, 0).argmax(1)
-        correct = np.where(deferred, right[np.arange(len(y)), best], own)
-        points.append((1 - deferred[rows].mean(), correct[rows].mean()))
-    return coverage_accuracy_auc(*zip(*points, strict=True))
+    path = deferrer.coverage_path(COVERAGES, X_unlabeled=world.X[world.archive])
+    return coverage_accuracy_auc(*zip(*(team_point(world, system) for system in path), strict=True))
 
 
 def by_confidence(world, deferrer):

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
+from ..cluster import FuzzyCMeans
 from . import _paper
 from ._encoders import ENCODERS
 from ._plan import Experiment
@@ -43,8 +44,6 @@ def soft_clusters(codes, n_clusters, seed):
     """Memberships (n_experts, n_clusters) of encodings: their own, or those of fuzzy c-means."""
     if codes.shape[1] == n_clusters and np.allclose(codes.sum(1), 1):
         return codes.tolist()
-    from ..cluster import FuzzyCMeans
-
     memberships = FuzzyCMeans(n_clusters, random_state=seed).fit(codes).memberships_
     return memberships.tolist()
 

@@ -1,14 +1,12 @@
 """Missing annotations, balanced workload and the scope of the constraint: the tables and figures of PL2D."""
 
-import time
 import warnings
 
 import numpy as np
 
 from ..metrics import workload_distribution
 from . import _paper
-from ._curves import COVERAGES, team_point
-from ._curves import measure as measure_curve
+from ._curves import COVERAGES, fit_and_measure, team_point
 from ._methods import MISSING_METHODS
 from ._plan import Experiment
 from ._runner import Cell
@@ -36,12 +34,7 @@ def measure(cells):
             continue
         method, rate = cell.method.split(" @ ")
         data = world.labelled(drop(complete, float(rate), world.seed))
-        deferrer = MISSING_METHODS[method](world)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            start = time.process_time()
-            deferrer.fit(**data)
-            yield measure_curve(world, deferrer, data) | {"fit_seconds": time.process_time() - start}
+        yield fit_and_measure(world, MISSING_METHODS[method](world), data)
 
 
 def drop(labels, rate, seed):

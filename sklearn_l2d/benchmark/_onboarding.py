@@ -1,13 +1,9 @@
 """Area under the coverage-accuracy curve of every method, from few labels by name to many."""
 
-import time
-import warnings
-
 import numpy as np
 
 from . import _paper
-from ._curves import COVERAGES
-from ._curves import measure as measure_curve
+from ._curves import COVERAGES, fit_and_measure
 from ._methods import METHODS
 from ._plan import Experiment
 from ._runner import Cell
@@ -46,13 +42,7 @@ def measure(cells):
 def fit_and_judge(world, labels, method, options=None):
     """Figures of one method on one world, with its chosen options unless others are given."""
     deferrer = method.build(world, **(method.options if options is None else options))
-    data = world.labelled(labels, with_known=method.joint)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # short trainings of many nets; figures are what counts here
-        start = time.process_time()
-        deferrer.fit(**data)
-        seconds = time.process_time() - start
-        return measure_curve(world, deferrer, data) | {"fit_seconds": seconds}
+    return fit_and_measure(world, deferrer, world.labelled(labels, with_known=method.joint))
 
 
 def report(records):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..inspection import PerplexityDisplay
 from ..metrics import membership_dissimilarity
 from ..model_selection import perplexity_curve
 from . import _paper
@@ -102,8 +103,6 @@ _NOTE = "The paper's column is CIFAR-100. Dissimilarity: mean pairwise cosine di
 
 def draw(records, plt):
     """Perplexity and its rate of change over K (Fig. 7)."""
-    from ..inspection import PerplexityDisplay
-
     numbers = [k for k in range(1, 11) if select(records, f"perplexity, K={k}", method="perplexity")]
     seeds = [select(records, f"perplexity, K={k}", method="perplexity") for k in numbers]
     figure, ax = plt.subplots(figsize=(5.5, 3.8), layout="constrained")
