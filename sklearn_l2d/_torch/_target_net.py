@@ -15,7 +15,7 @@ class Single(nn.Module):
     """One net, as an ensemble of one member.
 
     With a prior, a perceptron starts by adding nothing to it, and the weight of the prior is learnt: its logarithm
-    starts at zero, relative to the weight that was given.
+    starts at zero, relative to the weight that was given. The offset of the prior is not learnt.
     """
 
     def __init__(self, build, with_prior=False):
@@ -24,6 +24,7 @@ class Single(nn.Module):
         self.members = build(n_members=1)
         if with_prior:
             self.log_weight = nn.Parameter(torch.zeros(()))
+            self.register_buffer("offset", torch.zeros(self.n_outputs))
             if isinstance(self.members, MLPEnsemble):
                 nn.init.zeros_(self.members.weights[-1])
 
@@ -49,7 +50,8 @@ class TargetNet(Net):
         """Logits (B, n_outputs) with those of the prior added."""
         if prior is None:
             return logits
-        return logits + self.prior_weight * self.module_.log_weight.exp() * prior.to(logits)
+        module = self.module_
+        return logits + self.prior_weight * module.log_weight.exp() * prior.to(logits) + module.offset.to(logits)
 
 
 def build_target_net(

@@ -82,8 +82,8 @@ def fit_with_penalty(deferrer, fit, bounds, penalty):
     kind = type(deferrer)
 
     class Penalised(kind):
-        def _new_gate(self, items):
-            gate = super()._new_gate(items)
+        def _new_gate(self, problem):
+            gate = super()._new_gate(problem)
             gate.__class__ = PenalisedNet
             gate.penalty, gate.coverage_bounds = penalty, bounds
             return gate

@@ -9,6 +9,7 @@ from sklearn.model_selection import KFold
 
 from .._numerics._feasibility import nearest_target_shares
 from .._numerics._gate_posterior import gate_log_likelihood, gate_posterior
+from .._numerics._projection import project_onto_shares
 from .._numerics._shares import calibrate_offsets
 from .._torch._batches import Rows
 from .._torch._net import train
@@ -97,6 +98,19 @@ def new_gate(n_features, n_targets, seed, *, module, hidden_layer_sizes, dtype, 
         )
 
 
+def start_at_bounds(net, problem):
+    """Offset the prior of an untrained gate so that its shares meet the bounds of the targets from the first epoch on.
+
+    A gate that starts far from a coverage that it is asked for gets there by trusting its prior less, and then knows
+    less about single items.
+    """
+    if problem.prior is None or not restricts(*problem.bounds.targets):
+        return
+    dual = project_onto_shares(predict_log_proba(net, problem.X, problem.prior), *problem.bounds.targets)[1]
+    offset = np.where(np.isfinite(dual), dual, 0.0)  # whoever is shut out, or decides everything, needs none
+    net.module_.offset.copy_(torch.from_numpy(offset))
+
+
 def train_gate(net, problem, n_epochs, *, seed, dtype, verbose=0, cosine=True, label="gate", e_step=gate_posterior):
     """EM with the E-step on all rows before every epoch and stochastic gradient descent as M-step.
 
@@ -150,7 +164,7 @@ def cross_fitted_logits(build, problem, n_epochs, n_folds, *, seed, dtype):
     Parameters
     ----------
     build : callable
-        Returns an untrained gate.
+        From a problem to an untrained gate.
     problem : GateProblem
     n_epochs, n_folds, seed, dtype
         As for the gate itself.
@@ -158,8 +172,9 @@ def cross_fitted_logits(build, problem, n_epochs, n_folds, *, seed, dtype):
     logits = np.empty((len(problem.X), len(problem.omega) + 1))
     folds = KFold(min(n_folds, len(problem.X)), shuffle=True, random_state=seed)
     for seen, unseen in folds.split(problem.X):
-        net = build()
-        train_gate(net, problem.rows(seen), n_epochs, seed=seed, dtype=dtype)
+        learnt = problem.rows(seen)
+        net = build(learnt)
+        train_gate(net, learnt, n_epochs, seed=seed, dtype=dtype)
         held_out = problem.rows(unseen)
         logits[unseen] = predict_log_proba(net, held_out.X, held_out.prior)
     return logits

@@ -10,7 +10,7 @@ from .._torch._target_net import predict_log_proba
 from ._answers import absent_likelihood, check_error_cost, consultation_nats, team_log_likelihood
 from ._bounds import plain_selection
 from ._coverage import CoverageMixin
-from ._gating import GateProblem, cross_fitted_logits, new_gate, train_gate
+from ._gating import GateProblem, cross_fitted_logits, new_gate, start_at_bounds, train_gate
 
 _LEAST = 1e-3  # probability of being right below which a target is not ranked any lower
 
@@ -45,7 +45,7 @@ class GateTrainingMixin(CoverageMixin):
         if self._continues(team.items):
             self.gate_ = copy.deepcopy(self.gate_)
         else:
-            self.gate_, self.history_, self.n_iter_ = self._new_gate(team.items), [], 0
+            self.gate_, self.history_, self.n_iter_ = self._new_gate(problem), [], 0
         self._train(problem, self.max_epochs)
         if team.unlabeled is not None:
             self._calibrate(self._free_scores(team.unlabeled))
@@ -120,10 +120,10 @@ class GateTrainingMixin(CoverageMixin):
         same_size = (before.n_features, before.n_outputs) == (items.shape[1], len(self.targets_) + 1)
         return same_size and self.gate_.prior_weight == self.prior_weight
 
-    def _new_gate(self, items):
-        return new_gate(
-            items.shape[1],
-            len(self.targets_),
+    def _new_gate(self, problem):
+        gate = new_gate(
+            problem.X.shape[1],
+            len(problem.omega),
             self._seed,
             module=self.module,
             hidden_layer_sizes=self.hidden_layer_sizes,
@@ -136,6 +136,8 @@ class GateTrainingMixin(CoverageMixin):
             device=self.device,
             prior_weight=self.prior_weight,
         )
+        start_at_bounds(gate, problem)
+        return gate
 
     def _train(self, problem, n_epochs, cosine=True):
         seed = self._seed + self.n_iter_
@@ -147,7 +149,7 @@ class GateTrainingMixin(CoverageMixin):
 
     def _cross_fitted_logits(self, problem):
         return cross_fitted_logits(
-            lambda: self._new_gate(problem.X), problem, self.max_epochs, self.cv, seed=self._seed, dtype=self.dtype
+            self._new_gate, problem, self.max_epochs, self.cv, seed=self._seed, dtype=self.dtype
         )
 
     def _free_scores(self, X):

@@ -541,6 +541,25 @@ def test_before_training_the_gate_compares_how_often_everybody_is_right(make, cr
     assert_allclose(model.predict_deferral_proba(unseen.X), right / right.sum(1, keepdims=True), atol=1e-6)
 
 
+@pytest.mark.parametrize("module", [None, partial(nn.LazyLinear, bias=False)])
+def test_before_training_a_bounded_gate_is_offset_to_its_bound(make, crowd, module):
+    def build(n_outputs):
+        layer = module(n_outputs)
+        layer(torch.zeros(1, 4))
+        nn.init.zeros_(layer.weight)
+        return layer
+
+    options = {"lr": 1e-12, "max_epochs": 1, "prior_weight": 3.0, "module": module and build}
+    model = make(coverage=0.7, **options).fit(crowd.X, crowd.y, crowd.annotations)
+    proba = model._classifier_proba(crowd.X)
+    right = np.column_stack([proba @ (model.selection_ @ model._correctness()).T, proba.max(1)]) ** 3
+    share = np.exp(model._free_scores(crowd.X))
+    assert share[:, -1].mean() == pytest.approx(0.7, abs=1e-5)
+    odds = (share / share[:, :1]) / (right / right[:, :1])
+    assert_allclose(odds[:, 1], 1, rtol=1e-5)  # nothing is asked of one group of experts
+    assert_allclose(odds[:, 2], odds[0, 2], rtol=1e-5)
+
+
 def test_a_prior_helps_where_labels_are_few(make, crowd, unseen):
     few = slice(0, 15)
     scores = [
