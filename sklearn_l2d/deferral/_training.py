@@ -148,9 +148,7 @@ class GateTrainingMixin(CoverageMixin):
         self.n_iter_ = len(self.history_)
 
     def _cross_fitted_logits(self, problem):
-        return cross_fitted_logits(
-            self._new_gate, problem, self.max_epochs, self.cv, seed=self._seed, dtype=self.dtype
-        )
+        return cross_fitted_logits(self._new_gate, problem, self.max_epochs, self.cv, seed=self._seed, dtype=self.dtype)
 
     def _free_scores(self, X):
         prior = None if self.prior_weight == 0 else self._prior(self._classifier_proba(X))
