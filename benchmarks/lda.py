@@ -62,14 +62,14 @@ def pairs(seeds):
         X, y, roster, anonymous, pool = digits_roster(make_expert_pairs, seed, n_anonymous=1197)
         counts = to_counts(roster.annotations[anonymous], classes=roster.classes)
         # the penalty of the digits' prototype beside the default, which suits all sets together
-        settings = ((2, {"weight_decay": 0.005}), (2, {}), (3, {"init": "random"}), (1, {}))
+        settings = ((2, {"weight_decay": 0.01}), (2, {}), (3, {"init": "random"}), (1, {}))
         consensus, default, random, one = (fit(K, seed, X[anonymous], counts, **kw) for K, kw in settings)
         row = []
         for same_items in (False, True):
             kept = sample_identified(roster.annotations[pool], 100, same_items=same_items, random_state=seed)
             weights = consensus.transform(X[pool], kept)
             groupings = {
-                "consensus start, K=2, weight decay .005": weights.argmax(1),
+                "consensus start, K=2, weight decay .01": weights.argmax(1),
                 "the same, maximum likelihood": likeliest(consensus, X[pool], kept).argmax(1),
                 "consensus start, K=2, all defaults": default.predict(X[pool], kept),
                 "random start, K=3": random.predict(X[pool], kept),

@@ -68,8 +68,8 @@ class AnnotatorLDA(BehaviourTrainingMixin, OnboardingMixin, BaseEstimator):
     momentum : float, default=0.9
         Momentum of "sgd"; it plays the part of the moving average of online EM.
 
-    weight_decay : float, default=0.0075
-        L2 penalty of the optimiser.
+    weight_decay : float, default=0.015
+        L2 penalty, averaged over the behaviours: K that answer alike pay as much as one.
 
     batch_size : int, default=128
         Items per training step.
@@ -208,7 +208,7 @@ class AnnotatorLDA(BehaviourTrainingMixin, OnboardingMixin, BaseEstimator):
         optimizer="sgd",
         lr=0.1,
         momentum=0.9,
-        weight_decay=0.0075,
+        weight_decay=0.015,
         batch_size=128,
         max_epochs=60,
         max_e_steps=20,

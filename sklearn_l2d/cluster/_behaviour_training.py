@@ -103,7 +103,7 @@ class BehaviourTrainingMixin:
                 optimizer=self.optimizer,
                 lr=self.lr,
                 momentum=self.momentum,
-                weight_decay=self.weight_decay,
+                weight_decay=self.weight_decay / self.n_clusters,
                 batch_size=self.batch_size,
                 dtype=getattr(torch, self.dtype),
                 device=device,

@@ -514,6 +514,19 @@ def test_a_convolutional_net_on_images(digits):
     assert_array_equal(restored.transform(*held_out), membership)
 
 
+def test_behaviours_that_answer_alike_pay_the_penalty_of_one(crowd):
+    """Otherwise a search over the number of behaviours would compare penalties."""
+    whole = {"hidden_layer_sizes": (), "batch_size": 200, "weight_decay": 0.2}
+    one = make_lda(n_clusters=1, max_epochs=300, **whole).fit(crowd.X, crowd.counts)
+    alike = make_lda(n_clusters=3, init="random", warm_start=True, max_epochs=1, **whole).fit(crowd.X, crowd.counts)
+    alike.net_.module_.members.copy_members_from(one.net_.module_.members)
+    alike.net_.initialize_optimizer()
+    with pytest.warns(ConvergenceWarning, match="answer alike"):
+        alike.set_params(max_epochs=100).fit(crowd.X, crowd.counts)
+    expected = one.predict_annotation_proba(crowd.X)
+    assert_allclose(alike.predict_annotation_proba(crowd.X), np.repeat(expected, 3, axis=1), atol=1e-3)
+
+
 @pytest.mark.parametrize("optimizer", ["adam", torch.optim.RMSprop], ids=str)
 def test_other_optimisers(crowd, optimizer):
     lda = make_lda(optimizer=optimizer, lr=0.01, weight_decay=0.0, max_epochs=10).fit(crowd.X, crowd.counts)
