@@ -14,7 +14,7 @@ import joblib
 from .._version import __version__
 from ._bounded import BOUNDED
 from ._calibration import CALIBRATION
-from ._clusters import CLUSTERS
+from ._clusters import CLUSTERS, MEMBERSHIPS
 from ._control import CONTROL
 from ._methods import METHODS, options_table
 from ._missing import MISSING
@@ -30,6 +30,7 @@ EXPERIMENTS = {
     "onboarding": ONBOARDING,
     "bounded": BOUNDED,
     "clusters": CLUSTERS,
+    "memberships": MEMBERSHIPS,
     "sensitivity": SENSITIVITY,
     "missing": MISSING,
     "control": CONTROL,
