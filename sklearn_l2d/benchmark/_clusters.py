@@ -90,8 +90,8 @@ def report(records):
 _NOTE = (
     "Seeds: four times as many as elsewhere. Three pairs: two groups can reach an ARI of .444 and an AMI of .615 at "
     "most. Encodings are cut by k-means. AnnotatorLDA sees no true label; all others but the agreement do. EA-L2D is "
-    "as published, means and variances under a flat prior; our prior is the empirical Bayes of `BetaExpertEncoder` and of "
-    "`ClusterDeferral`. L2D-Pop is `PopulationExpertEncoder`."
+    "as published, means and variances under a flat prior; our prior is the empirical Bayes of `BetaExpertEncoder` "
+    "and of `ClusterDeferral`. L2D-Pop is `PopulationExpertEncoder`."
 )
 
 
