@@ -1,12 +1,11 @@
 """Does the estimated chance that an expert is right mean what it says: one-vs-all against softmax (Multi-L2D)."""
 
-import warnings
-
 import numpy as np
 
 from ..datasets import make_class_experts
 from ..deferral import OneStageDeferral
 from . import _paper
+from ._curves import fit
 from ._plan import Experiment
 from ._runner import Cell
 from ._tables import markdown, names, select, spread, yes
@@ -40,9 +39,7 @@ def measure(cells):
         everything = [np.unique(y)] * int(n_experts)
         experts = make_class_experts(y, everything, p_in=float(ability), random_state=cell.seed).annotations
         model = OneStageDeferral(surrogate=surrogate, random_state=cell.seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model.fit(X[train], y[train], annotations=experts[train])
+        fit(model, {"X": X[train], "y": y[train], "annotations": experts[train]})
         estimates = model.predict_expert_correctness(X[test])
         right = experts[test] == y[test, None]
         yield {"ECE": float(np.mean([calibration_error(p, r) for p, r in zip(estimates.T, right.T, strict=True)]))}

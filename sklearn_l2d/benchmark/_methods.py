@@ -22,6 +22,7 @@ from ..deferral import (
 _LONG = {"max_epochs": 150, "weight_decay": 0.03}
 _TRAININGS = ({}, _LONG, {"weight_decay": 0.03}, {"max_epochs": 150})
 _PLAIN = {"prior_weight": 0.0}  # the gate of the papers
+_PL2D = _PLAIN | {"answer_shrinkage": 0.0}  # and missing annotations under nothing but the expert's net
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ METHODS = {
     "random expert": Method(
         partial(_gated, RandomExpertDeferral, **_PLAIN), _TRAININGS, 1, paper_name="random expert"
     ),
-    "probabilistic": Method(partial(_gated, ProbabilisticDeferral, **_PLAIN), _TRAININGS, 1, specific=True),
+    "probabilistic": Method(partial(_gated, ProbabilisticDeferral, **_PL2D), _TRAININGS, 1, specific=True),
     "single experts, our gate": Method(
         partial(_gated, ProbabilisticDeferral), _TRAININGS, 2, role="ours", specific=True
     ),
@@ -128,7 +129,7 @@ METHODS = {
 
 # of PL2D Table 1, on rows with missing annotations; the same training for all
 MISSING_METHODS = {
-    "latent": partial(_gated, ProbabilisticDeferral, **_PLAIN, **_LONG),
+    "latent": partial(_gated, ProbabilisticDeferral, **_PL2D, **_LONG),
     "naive": partial(_gated, ProbabilisticDeferral, missing="naive", **_PLAIN, **_LONG),
     "semi-supervised": partial(_gated, SemiSupervisedDeferral, **_PLAIN, **_LONG),
     "latent, our gate": partial(_gated, ProbabilisticDeferral, **_LONG),

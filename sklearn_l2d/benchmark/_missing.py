@@ -1,12 +1,10 @@
 """Missing annotations, balanced workload and the scope of the constraint: the tables and figures of PL2D."""
 
-import warnings
-
 import numpy as np
 
 from ..metrics import workload_distribution
 from . import _paper
-from ._curves import COVERAGES, fit_and_measure, team_point
+from ._curves import COVERAGES, fit, fit_and_measure, team_point
 from ._methods import MISSING_METHODS
 from ._plan import Experiment
 from ._runner import Cell
@@ -52,9 +50,7 @@ def _workload(world, labels, balanced):
         share = (1 - coverage) / world.n_experts
         workload = (0.98 * share, min(1.0, 1.02 * share)) if balanced else None
         deferrer = MISSING_METHODS["latent"](world).set_params(coverage=coverage, workload=workload)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            deferrer.fit(**world.labelled(labels))
+        fit(deferrer, world.labelled(labels))
         served = workload_distribution(deferrer.predict_deferral(world.X[world.test]), deferrer.selection_)[:-1]
         figures |= {
             f"accuracy@{coverage}": team_point(world, deferrer)[1],

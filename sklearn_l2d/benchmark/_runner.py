@@ -39,7 +39,8 @@ def run(cells, measure, output, n_jobs, finished_only=False):
     n_jobs : int
         Workers, as in joblib.
     finished_only : bool, default=False
-        Whether to leave out what has not been measured yet, instead of measuring it.
+        Whether to leave out what has not been measured yet, instead of measuring it: seeds of which a cell is missing,
+        so that all methods are compared on the same seeds.
 
     Returns
     -------
@@ -50,7 +51,8 @@ def run(cells, measure, output, n_jobs, finished_only=False):
     parts.mkdir(parents=True, exist_ok=True)
     done = read_records(parts)
     if finished_only:
-        return [cell._asdict() | done[cell] for cell in cells if cell in done]
+        missing = {cell._replace(method=None) for cell in cells if cell not in done}
+        return [cell._asdict() | done[cell] for cell in cells if cell._replace(method=None) not in missing]
     jobs = {}
     for cell in cells:
         if cell not in done:

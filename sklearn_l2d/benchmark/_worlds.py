@@ -8,7 +8,8 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from ..annotations import to_counts
 from ..cluster import AnnotatorLDA
@@ -33,7 +34,9 @@ class World:
     groups : ndarray of shape (n_experts,) or None
         Which experts are alike, where they are simulated.
     archive, pool, test : ndarrays of int
-        Rows with votes only; rows that experts label by name; rows on which teams are judged.
+        Rows with votes; rows that experts label by name; rows on which teams are judged.
+    unlabeled : ndarray of int
+        Rows of the archive that nobody labels by name, on which coverage is calibrated.
     known : ndarray of int
         Rows with true labels but without named annotations, from which the classifier was trained.
     classifier : classifier
@@ -49,6 +52,7 @@ class World:
     archive: np.ndarray
     pool: np.ndarray
     test: np.ndarray
+    unlabeled: np.ndarray
     known: np.ndarray
     classifier: object
     _behaviours: dict = field(default_factory=dict, repr=False)
@@ -83,7 +87,7 @@ class World:
             "X": self.X[rows],
             "y": self.y[rows],
             "annotations": annotations,
-            "X_unlabeled": self.X[self.archive],
+            "X_unlabeled": self.X[self.unlabeled],
         }
 
 
@@ -138,13 +142,16 @@ def _simulated(make, seed, X, seen, y, archive, pool, test, *, n_known):
     seen, known = StandardScaler().fit_transform(seen), archive[:n_known]
     classifier = FrozenEstimator(NetClassifier((32,), weight_decay=0.01, random_state=seed).fit(seen[known], y[known]))
     counts = to_counts(roster.annotations, classes=np.unique(y))
-    return World(seed, seen, y, roster.annotations, counts, roster.groups, archive, pool, test, known, classifier)
+    return World(
+        seed, seen, y, roster.annotations, counts, roster.groups, archive, pool, test, archive, known, classifier
+    )
 
 
-def people(name, seed, *, least):
+def people(name, seed, *, least, n_components=None):
     """Real people with at least so many labels of known truth; half of the items, or 40 of the shapes, are the test.
 
-    The classifier learns from the items that were labelled by name.
+    The classifier learns from the items that were labelled by name, and a fifth of the others is kept from these. Many
+    features are reduced to their first principal components, as those of the images are.
     """
     crowd = load_crowd(name)
     rng = np.random.default_rng(seed)
@@ -154,14 +161,17 @@ def people(name, seed, *, least):
         held_out = np.isin(crowd.shape_id[items], rng.permutation(np.unique(crowd.shape_id))[:40])
     else:
         held_out = rng.random(len(items)) < 0.5
+    archive = np.flatnonzero(~held_out)
+    unlabeled, pool = np.split(rng.permutation(archive), [len(archive) // 5])
     annotations = crowd.annotations[items]
-    annotations = annotations[:, (annotations[~held_out] >= 0).sum(0) >= least]
-    X, y = StandardScaler().fit_transform(crowd.X[items]), crowd.y[items]
-    rest = np.flatnonzero(~held_out)
-    classifier = LogisticRegression(C=0.1, max_iter=500)
-    nothing = np.empty(0, dtype=int)
-    counts = np.asarray(crowd.counts)[items]
-    return World(seed, X, y, annotations, counts, None, rest, rest, np.flatnonzero(held_out), nothing, classifier)
+    annotations = annotations[:, (annotations[pool] >= 0).sum(0) >= least]
+    reduce = PCA(n_components, random_state=0) if n_components else FunctionTransformer()
+    X = crowd.X[items]
+    X = make_pipeline(reduce, StandardScaler()).fit(X[archive]).transform(X)
+    return World(
+        seed, X, crowd.y[items], annotations, np.asarray(crowd.counts)[items], None, archive, pool,
+        np.flatnonzero(held_out), unlabeled, np.empty(0, dtype=int), LogisticRegression(C=0.1, max_iter=500),
+    )  # fmt: skip
 
 
 def _digits_pairs(seed):
@@ -180,9 +190,9 @@ def _images_hundred(seed):
     return images(make_expert_groups, seed, n_components=16)
 
 
-def _crowd(name, least):
+def _crowd(name, least, n_components=None):
     def build(seed):
-        return people(name, seed, least=least)
+        return people(name, seed, least=least, n_components=n_components)
 
     return build
 
@@ -192,14 +202,16 @@ SETS = {
     "digits, 100 experts": WorldSet(_digits_hundred, True, 500, "CIFAR-100 with 100 simulated experts (Fig. 9)"),
     "cifar10, 6 experts": WorldSet(_images_pairs, True, 500, "CIFAR-100 with three pairs of simulated experts"),
     "cifar10, 100 experts": WorldSet(_images_hundred, True, 500, "CIFAR-100 with 100 simulated experts (Fig. 9)"),
-    "cue_conflict": WorldSet(_crowd("cue_conflict", 30), False, 500, "dopanim: many people, unlike policies"),
-    "sentiment_polarity": WorldSet(_crowd("sentiment_polarity", 30), False, 100, "NIH-AO: two classes, few overlap"),
-    "music_genre": WorldSet(_crowd("music_genre", 30), False, 100, "dopanim: ten classes, people of all abilities"),
+    "cue_conflict": WorldSet(_crowd("cue_conflict", 30, 64), False, 500, "dopanim: many people, unlike policies"),
+    "sentiment_polarity": WorldSet(
+        _crowd("sentiment_polarity", 25, 64), False, 100, "NIH-AO: two classes, few overlap"
+    ),
+    "music_genre": WorldSet(_crowd("music_genre", 25), False, 100, "dopanim: ten classes, people of all abilities"),
     "medical_relation_treat": WorldSet(
         _crowd("medical_relation_treat", 10), False, 100, "Chaoyang and MiceBone: medical labels, adjudicated truth"
     ),
-    "product_match": WorldSet(_crowd("product_match", 30), False, 500, "negative control: the classifier is better"),
-    "recidivism_compas": WorldSet(_crowd("recidivism_compas", 30), False, 50, "negative control: people add nothing"),
+    "product_match": WorldSet(_crowd("product_match", 25), False, 500, "negative control: the classifier is better"),
+    "recidivism_compas": WorldSet(_crowd("recidivism_compas", 20), False, 25, "negative control: people add nothing"),
 }
 
 

@@ -68,3 +68,9 @@ def test_only_what_is_finished_can_be_reported(tmp_path):
     run(cells(0), measure, tmp_path, 1)
     records = run(cells(0, 1), refuse, tmp_path, 1, finished_only=True)
     assert [(r["seed"], r["method"]) for r in records] == [(0, "one"), (0, "two")]
+
+
+def test_a_seed_that_lacks_a_method_is_not_reported(tmp_path):
+    run([*cells(0), cells(1)[0]], measure, tmp_path, 1)
+    records = run(cells(0, 1), refuse, tmp_path, 1, finished_only=True)
+    assert {r["seed"] for r in records} == {0}

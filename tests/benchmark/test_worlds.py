@@ -1,5 +1,7 @@
 """Who may learn from what in the worlds of the benchmark."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -32,3 +34,19 @@ def test_training_rows_hold_nothing_of_the_test(world):
     known = {row.tobytes() for row in np.vstack([data["X"], data["X_unlabeled"]])}
     assert len(known & test) <= 5  # some digits were drawn twice alike
     assert (data["annotations"][50:] == -1).all()
+
+
+@pytest.mark.skipif("SKLEARN_L2D_DATA" not in os.environ, reason="SKLEARN_L2D_DATA names no folder of real data")
+@pytest.mark.parametrize("name", ["cue_conflict", "music_genre", "recidivism_compas"])
+def test_real_people_are_calibrated_and_judged_on_rows_that_trained_nothing(name):
+    world = SETS[name].build(0)
+    assert not np.intersect1d(world.archive, world.test).size
+    assert sorted(np.concatenate([world.pool, world.unlabeled])) == sorted(world.archive)
+    labels = world.identified(25, same_items=False)
+    data = world.labelled(labels)
+    trained = world.pool[(labels >= 0).any(1)]
+    assert not np.intersect1d(trained, np.concatenate([world.unlabeled, world.test])).size
+    np.testing.assert_array_equal(data["X"], world.X[trained])
+    np.testing.assert_array_equal(data["X_unlabeled"], world.X[world.unlabeled])
+    assert (data["annotations"] >= 0).sum(0).min() >= 20
+    assert abs(world.X[world.archive].mean(0)).max() < 1e-5 < 1e-3 < abs(world.X[world.test].mean(0)).max()  # scaled by these
