@@ -334,3 +334,17 @@ def some(items, n=10):
     """Text of the first few `items`."""
     text = ", ".join(repr(item) for item in items[:n])
     return f"[{text}{', ...' if len(items) > n else ''}]"
+
+
+def as_floats(values, name):
+    """Array of the floats in a setting.
+
+    Raises
+    ------
+    ValueError
+        If something in it is not a number, or its rows have unlike lengths.
+    """
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}={values!r} must hold numbers, in rows of one length; correct it.") from error

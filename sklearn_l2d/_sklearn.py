@@ -5,6 +5,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, InvalidParamet
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils._tags import get_tags
 from sklearn.utils.parallel import _threadpool_controller_decorator
+from sklearn.utils.validation import _check_sample_weight
 
 __all__ = [
     "HasMethods",
@@ -12,6 +13,7 @@ __all__ = [
     "InvalidParameterError",
     "Options",
     "StrOptions",
+    "check_weights",
     "fit_context",
     "get_tags",
     "one_blas_thread",
@@ -26,3 +28,8 @@ one_blas_thread = _threadpool_controller_decorator(limits=1, user_api="blas")
 def transform_output(estimator):
     """Container that `transform` of `estimator` should return: "default", "pandas" or "polars"."""
     return _get_output_config("transform", estimator)["dense"]
+
+
+def check_weights(sample_weight, rows):
+    """Weights of `rows` as floats, ones for None; refused where one is negative or all are zero."""
+    return _check_sample_weight(sample_weight, rows, ensure_non_negative=True)

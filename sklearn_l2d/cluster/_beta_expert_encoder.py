@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._encoding import as_floats
 from .._numerics._competence import competence_posterior
 from .._numerics._profiles import prior_strengths, tally_answers
 from ._expert_encoder import ExpertEncoder
@@ -111,7 +112,7 @@ class BetaExpertEncoder(ExpertEncoder):
 
 def check_prior(prior):
     """Pseudo-counts of right and wrong answers, as two floats."""
-    values = np.asarray(prior, dtype=float)
+    values = as_floats(prior, "prior")
     if values.shape != (2,) or not (np.isfinite(values) & (values > 0)).all():
         raise ValueError(f"prior={prior!r} must be two positive pseudo-counts, of right and of wrong answers.")
     return float(values[0]), float(values[1])

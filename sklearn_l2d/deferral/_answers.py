@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .._encoding import as_floats
 from .._numerics._label_likelihood import (
     answer_likelihood,
     error_nats,
@@ -55,7 +56,10 @@ def expert_prices(cost, experts, targets=(), omega=None, *, parameter="consultat
         return prices
     if hasattr(cost, "items"):
         people, groups = {n: i for i, n in enumerate(experts)}, {n: k for k, n in enumerate(targets)}
-        for name, price in cost.items():
+        for name, given in cost.items():
+            price = as_floats(given, f"{parameter}[{name!r}]")
+            if price.ndim:
+                raise ValueError(f"{parameter}[{name!r}]={given!r} is not one number; give one price per name.")
             if name in people:
                 prices[people[name]] += price
             elif name in groups:
@@ -65,7 +69,7 @@ def expert_prices(cost, experts, targets=(), omega=None, *, parameter="consultat
                     f"{parameter} names {name!r}, neither an expert {list(experts)} nor a target {list(targets)}."
                 )
     else:
-        prices = np.asarray(cost, dtype=float)
+        prices = as_floats(cost, parameter)
         if prices.shape not in [(), (len(experts),)]:
             raise ValueError(
                 f"{parameter} has shape {prices.shape}; pass a number, one for each of {len(experts)} experts, "
@@ -78,7 +82,7 @@ def expert_prices(cost, experts, targets=(), omega=None, *, parameter="consultat
 
 def check_omega(omega, n_experts):
     """Ready memberships (M, K), rows scaled to sum to 1."""
-    omega = np.asarray(omega, dtype=float)
+    omega = as_floats(omega, "omega")
     if omega.ndim != 2 or len(omega) != n_experts:
         raise ValueError(f"omega has shape {omega.shape}; pass one row for each of the {n_experts} experts.")
     if not np.isfinite(omega).all() or (omega < 0).any():

@@ -7,11 +7,12 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from .._encoding import check_row_count, is_frame
 from .._numerics._assignment import assign_members
 from .._numerics._label_likelihood import temper
+from .._sklearn import check_weights
 from ..annotations import encode_annotations, split_target
 from ..metrics import team_accuracy
 from ._classifier import expand
@@ -204,13 +205,16 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the deferrer was fitted with experts and no annotations come.
+            If the deferrer was fitted with experts and no annotations come, if lengths differ, or if a weight is
+            negative or none is positive.
         """
         check_is_fitted(self)
         y, annotations = split_target(y, annotations)
         labels = self.predict(X)
+        y = column_or_1d(y)
+        check_consistent_length(labels, y, sample_weight)
         if len(self.experts_) == 0:
-            return float(np.average(labels == np.asarray(y), weights=sample_weight))
+            return float(np.average(labels == y, weights=check_weights(sample_weight, labels)))
         codes = self._check_answers(annotations, len(labels), "score")
         known = np.isin(y, self.classes_)
         truth = np.where(known, np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1), -2)
@@ -261,6 +265,13 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     def _check_items(self, X):
         """Checked items in the form that `_scores` takes."""
         return self._check_array(X)
+
+    def _check_unlabeled(self, X_unlabeled):
+        """Checked unlabelled items; what is wrong with them is not said of `X`."""
+        try:
+            return self._check_items(X_unlabeled)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"X_unlabeled cannot be used: {error}") from error
 
     def _classifier_input(self, X):
         """Checked items as they came: a DataFrame, so that columns may be picked by name, and in full precision."""

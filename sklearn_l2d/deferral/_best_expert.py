@@ -105,6 +105,9 @@ class BestExpert(FittingMixin, TallyRosterMixin, BaseDeferrer):
     def _scores(self, X):
         center, (strength, _) = self._strengths
         accuracy = self.selection_ @ own_correctness(self._right, self._seen, center, strength)
+        heard = self.selection_ @ self._seen.sum(1) > 0
+        if heard.any():
+            accuracy[~heard] = -np.inf  # nobody knows how good they are
         return np.tile(np.append(accuracy, -np.inf), (len(X), 1))
 
     def _set_roster(self, roster):

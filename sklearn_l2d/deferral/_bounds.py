@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._encoding import as_floats
 from .._numerics._feasibility import check_share_bounds
 from .._numerics._selection import selection_weights
 
@@ -178,7 +179,7 @@ def _table(bounds, names, parameter):
         for name, pair in bounds.items():
             table[place[name]] = _check_pair(pair, f"{parameter}[{name!r}]")
         return table
-    values = np.asarray(bounds, dtype=float)
+    values = as_floats(bounds, parameter)
     if values.shape == (2,):
         return np.tile(_check_pair(bounds, parameter), (len(names), 1)) if len(names) else table
     if values.shape != table.shape:
@@ -190,7 +191,7 @@ def _table(bounds, names, parameter):
 
 
 def _check_pair(pair, parameter):
-    values = np.asarray(pair, dtype=float)
+    values = as_floats(pair, parameter)
     if values.shape != (2,) or not (0 <= values[0] <= values[1] <= 1):
         raise ValueError(f"{parameter}={pair!r} is not a pair with 0 <= lower <= upper <= 1; correct it.")
     return values

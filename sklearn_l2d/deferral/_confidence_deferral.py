@@ -170,7 +170,7 @@ class ConfidenceDeferral(CoverageMixin, FittingMixin, TallyRosterMixin, BaseDefe
         """Probability (n, n_targets + 1) of being right, less the cost of asking, from those of the classes."""
         member = plain_selection(self.omega_)
         right = expected_correctness(proba, member @ self._correctness())
-        return right - np.append(member @ self._price(), 0.0)
+        return self._break_ties(right - np.append(member @ self._price(), 0.0))
 
     def _price(self):
         """What asking each expert (M,) costs, in errors."""

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._encoding import as_floats
 from .._numerics._projection import share_violation
 from ._bounds import check_feasible, plain_selection, select_members, share_bounds
 from ._gating import calibrate, coverage_offset
@@ -32,7 +33,7 @@ class CoverageMixin:
             The deferrer with new offsets.
         """
         check_is_fitted(self)
-        items = self._check_items(X_unlabeled)
+        items = self._check_unlabeled(X_unlabeled)
         if self.n_experts_:
             self._calibrate(self._free_scores(items))
         else:
@@ -63,7 +64,7 @@ class CoverageMixin:
         if self.n_experts_ == 0:
             return [self._copy_with(coverage=c) for c in coverages]
         if X_unlabeled is not None:
-            scores, path = self._free_scores(self._check_items(X_unlabeled)), []
+            scores, path = self._free_scores(self._check_unlabeled(X_unlabeled)), []
             for c in coverages:
                 path.append(self._copy_with(coverage=c))
                 path[-1]._calibrate(scores)
@@ -155,7 +156,7 @@ class CoverageMixin:
         if setting is None or hasattr(setting, "items"):
             gone = set(self._fit_experts) - set(experts)
             return {name: value for name, value in (setting or {}).items() if name not in gone} or None
-        values = np.asarray(setting, dtype=float)
+        values = as_floats(setting, "workload" if common_ndim else "consultation_cost")
         if values.ndim == common_ndim or len(values) != len(self._fit_experts):
             return setting
         return self._of_roster(dict(zip(self._fit_experts, values, strict=True)), experts, common_ndim)

@@ -225,7 +225,7 @@ class ExpertAgnosticDeferral(FittingMixin, TallyRosterMixin, BaseDeferrer):
     def _compare(self, proba):
         """Scores (n, n_targets + 1) from tempered probabilities (n, C)."""
         moments = self._moments(self.selection_ @ self._right, self.selection_ @ self._seen)
-        return np.column_stack([predict_agnostic(self.net_, proba, moments), np.log(proba.max(1))])
+        return self._break_ties(np.column_stack([predict_agnostic(self.net_, proba, moments), np.log(proba.max(1))]))
 
     def _moments(self, right, seen):
         return competence_moments(right, seen, self._strengths)

@@ -154,7 +154,7 @@ class FittingMixin:
         self._check_nets(y)
         codes, self.experts_ = self._check_experts(annotations, len(items))
         self._fit_experts = self.experts_
-        unlabeled = None if X_unlabeled is None else self._check_items(X_unlabeled)
+        unlabeled = None if X_unlabeled is None else self._check_unlabeled(X_unlabeled)
         X = X if is_frame(X) else np.asarray(X)
         return Team(X, items, y, np.searchsorted(self.classes_, y), codes, unlabeled)
 
@@ -163,7 +163,12 @@ class FittingMixin:
         for name in ("hidden_layer_sizes", "answer_hidden_layer_sizes"):
             check_layers(getattr(self, name, ()), name)
         resolve_device(getattr(self, "device", "cpu"))
-        compute_sample_weight(getattr(self, "class_weight", None), y)
+        class_weight = getattr(self, "class_weight", None)
+        weight = compute_sample_weight(class_weight, y)
+        if weight.min() < 0 or weight.max() == 0:
+            raise ValueError(
+                f"class_weight={class_weight!r} is negative for a class in y, or zero for all; raise it above 0."
+            )
 
     def _check_experts(self, annotations, n_rows):
         """Encoded annotations (n, n_experts) and the experts' names; none without annotations."""

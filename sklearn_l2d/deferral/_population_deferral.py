@@ -31,7 +31,8 @@ class PopulationDeferral(FittingMixin, TallyRosterMixin, BaseDeferrer):
         Width of a code.
 
     pooling : {"mean", "attention"}, default="mean"
-        How examples make a code: all alike, or weighted by how well they match a learnt query.
+        How examples make a code: all alike, or weighted by how well they match a learnt query. The query is the same
+        for all items.
 
     context_size : int, default=50
         Largest number of examples that stand for an expert in a step of the training, and never more than half of
@@ -120,10 +121,13 @@ class PopulationDeferral(FittingMixin, TallyRosterMixin, BaseDeferrer):
 
     An example holds the true class beside the item and the answer, as in the paper and its code. The
     re-implementation behind Table 3 leaves it out, so that a code can hardly say who is right: those figures are
-    probably too low. As in the paper's code, the features are not trained through the codes. Here examples are items
-    that the expert did answer, so that experts may have answered different ones. An answer that is in the code is not
-    learnt from in the same step, and a missing one never: taken for an error, it would teach the net to distrust
-    whoever skips items.
+    probably too low. The paper's attention looks from the item at hand at the examples, after these have looked at
+    each other, and needs them at every prediction. Here an expert is one code with either pooling, so that a stored
+    team holds no examples and a prediction costs the same for any number of them.
+
+    As in the paper's code, the features are not trained through the codes. Here examples are items that the expert did
+    answer, so that experts may have answered different ones. An answer that is in the code is not learnt from in the
+    same step, and a missing one never: taken for an error, it would teach the net to distrust whoever skips items.
 
     References
     ----------

@@ -37,7 +37,7 @@ class ProbabilisticDeferral(ImitatingDeferrer):
 
     joint_classifier : bool, default=False
         False takes `classifier`, which is fitted before the gate, or frozen. True trains one more net beside the gate
-        from its first epoch on, as in PL2D; `classifier` must then be None.
+        from its second epoch on, as in PL2D; `classifier` must then be None.
 
     answer_hidden_layer_sizes : tuple of int, default=(32,)
         Hidden units of the net of each expert, and of the classifier's where it is trained jointly.
@@ -296,6 +296,11 @@ class ProbabilisticDeferral(ImitatingDeferrer):
             raise ValueError(
                 "joint_classifier=True trains a net beside the gate, so that the classifier that was given would go "
                 "unused; leave classifier=None, or joint_classifier=False."
+            )
+        if self.joint_classifier and self.max_epochs < 2:
+            raise ValueError(
+                f"max_epochs={self.max_epochs} leaves joint_classifier=True untrained, since it learns between the "
+                "epochs of the gate; raise it to 2 or more."
             )
 
     def _gather_evidence(self, team, weight, price):

@@ -6,6 +6,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._numerics._profiles import tally_answers
 from ._roster import RosterMixin
 
+_TIE = 1e-9  # beyond the noise of sums of floats, below any difference that matters
+
 
 class TallyRosterMixin(RosterMixin):
     """Roster of a deferrer whose targets are single experts and whose scores follow from what they got right."""
@@ -50,6 +52,11 @@ class TallyRosterMixin(RosterMixin):
             | self._describe(items, truth.argmax(1), codes)
         )
         return self._take_over(draft)
+
+    def _break_ties(self, scores):
+        """Scores (n, n_targets + 1), changed in place so that whoever never answered loses a tie with who did."""
+        scores[:, :-1][:, self.selection_ @ self._seen.sum(1) <= 0] -= _TIE
+        return scores
 
     def _describe(self, items, y_codes, codes):
         """Further entries of `_per_expert` for experts with these answers (n, M) to checked items."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_consistent_length, column_or_1d
 
+from .._sklearn import check_weights
 from ..annotations import encode_annotations
 
 
@@ -150,7 +151,7 @@ def _serve(deferral, selection, answered, sample_weight):
     total = weights.sum(axis=1, keepdims=True)
     np.divide(weights, total, out=weights, where=total > 0)
     weights[total[:, 0] == 0, -1] = 1.0
-    sample_weight = np.ones(len(deferral)) if sample_weight is None else np.asarray(sample_weight, float)
+    sample_weight = check_weights(sample_weight, deferral)
     return _Service(weights, deferral, human & (total[:, 0] == 0), sample_weight)
 
 

@@ -7,6 +7,8 @@ from _instances import INSTANCES, make_crowd
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
+from sklearn_l2d.deferral import BestExpert, ConfidenceDeferral, ExpertAgnosticDeferral
+
 
 class Untouched(LogisticRegression):
     """Is not to be fitted."""
@@ -15,31 +17,82 @@ class Untouched(LogisticRegression):
         raise AssertionError("work has begun")
 
 
-FAULTS = {
-    "hidden_layer_sizes": ((4, 0), ValueError, r"hidden_layer_sizes=\(4, 0\) must be whole numbers of units"),
-    "answer_hidden_layer_sizes": ((1.5,), ValueError, r"answer_hidden_layer_sizes=\(1.5,\) must be whole numbers"),
-    "class_weight": ({"nobody": 1.0}, ValueError, "are not in class_weight"),
-    "device": ("cuda", RuntimeError, "no CUDA device is available"),
-}
+FAULTS = [
+    ("hidden_layer_sizes", (4, 0), ValueError, r"hidden_layer_sizes=\(4, 0\) must be whole numbers of units"),
+    ("answer_hidden_layer_sizes", (1.5,), ValueError, r"answer_hidden_layer_sizes=\(1.5,\) must be whole numbers"),
+    ("class_weight", {"nobody": 1.0}, ValueError, "are not in class_weight"),
+    ("class_weight", {0: 0, 1: 0, 2: 0}, ValueError, "class_weight=.* is negative for a class in y, or zero for all"),
+    ("class_weight", {0: -1, 1: 2, 2: 2}, ValueError, "class_weight=.* is negative for a class in y, or zero for all"),
+    ("consultation_cost", ["dear", "cheap", 0], ValueError, "consultation_cost=.* must hold numbers"),
+    ("expert_cost", {0: "dear"}, ValueError, r"expert_cost\[0\]='dear' must hold numbers"),
+    ("workload", [(0, 1), (0,), (0, 1)], ValueError, "workload=.* must hold numbers, in rows of one length"),
+    ("coverage", ["half", "all"], ValueError, "coverage=.* must hold numbers"),
+    ("device", "cuda", RuntimeError, "no CUDA device is available"),
+]
 CASES = [
-    pytest.param(instance.estimator, fault, id=f"{instance}-{fault}")
+    pytest.param(instance.estimator, *fault, id=f"{instance}-{fault[0]}-{fault[1]}")
     for instance in INSTANCES
     if instance.kind == "deferrer"
     for fault in FAULTS
-    if fault in instance.estimator.get_params()
+    if fault[0] in instance.estimator.get_params()
 ]
 
 
-@pytest.mark.parametrize(("deferrer", "fault"), CASES)
-def test_settings_of_nets_are_checked_before_any_work(deferrer, fault, monkeypatch):
+@pytest.mark.parametrize(("deferrer", "name", "value", "kind", "message"), CASES)
+def test_settings_are_checked_before_any_work(deferrer, name, value, kind, message, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    value, kind, message = FAULTS[fault]
-    broken = clone(deferrer).set_params(**{fault: value}, max_epochs=10**9)
+    broken = clone(deferrer).set_params(**{name: value})
+    if "max_epochs" in broken.get_params():
+        broken.set_params(max_epochs=10**9)
     if broken.get_params().get("classifier") is not None:
         broken.set_params(classifier=Untouched())
     crowd = make_crowd()
     with pytest.raises(kind, match=message):
         broken.fit(crowd.X, crowd.y, annotations=crowd.annotations)
+
+
+@pytest.mark.parametrize("deferrer", [i.estimator for i in INSTANCES if i.kind == "deferrer"], ids=str)
+def test_unlabelled_items_are_called_so(deferrer):
+    crowd = make_crowd()
+    broken = clone(deferrer)
+    if "max_epochs" in broken.get_params():
+        broken.set_params(max_epochs=10**9)
+    for wrong, message in ((crowd.X[:, :-1], "features"), (np.full((3, crowd.X.shape[1]), np.nan), "NaN")):
+        with pytest.raises(ValueError, match=f"X_unlabeled cannot be used: .*{message}"):
+            broken.fit(crowd.X, crowd.y, annotations=crowd.annotations, X_unlabeled=wrong)
+
+
+@pytest.mark.parametrize(
+    "deferrer", [BestExpert(), ConfidenceDeferral(coverage=None), ExpertAgnosticDeferral()], ids=str
+)
+def test_nobody_who_never_answered_is_preferred_to_who_did(deferrer):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 2)), np.arange(120) % 2
+    answers = np.where(rng.random(120) < 0.9, y, 1 - y)
+    annotations = np.column_stack([np.full(120, -1), answers, np.full(120, -1)])
+    deferrer.set_params(classifier=LogisticRegression(), random_state=0)
+    if "max_epochs" in deferrer.get_params():
+        deferrer.set_params(max_epochs=3)
+    with pytest.warns(UserWarning, match=r"\[0, 2\]"):
+        deferrer.fit(X, y, annotations=annotations)
+    asked = deferrer.predict_deferral(X)
+    assert (asked == 1).mean() > 0.5  # the classifier knows nothing
+    assert set(asked) <= {-1, 1}
+
+
+@pytest.mark.parametrize("with_experts", [False, True])
+def test_score_refuses_what_numpy_would_broadcast(with_experts):
+    crowd = make_crowd()
+    annotations = crowd.annotations if with_experts else None
+    model = ConfidenceDeferral(LogisticRegression(), random_state=0).fit(crowd.X, crowd.y, annotations=annotations)
+    right = model.score(crowd.X, crowd.y, annotations)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.score(crowd.X, crowd.y[:1], annotations)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.score(crowd.X, crowd.y, annotations, sample_weight=[1.0])
+    with pytest.raises(ValueError, match=r"(?i)negative"):
+        model.score(crowd.X, crowd.y, annotations, sample_weight=-np.ones(len(crowd.y)))
+    assert model.score(crowd.X, crowd.y[:, None], annotations) == right
 
 
 @pytest.mark.parametrize("deferrer", [i.estimator for i in INSTANCES if i.kind == "deferrer"], ids=str)

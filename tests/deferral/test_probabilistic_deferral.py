@@ -192,3 +192,8 @@ def test_what_changes_is_refreshed_before_every_epoch_but_the_first(make, change
     now = problem.rows(np.arange(7))
     assert now.refresh is None
     assert_array_equal(getattr(now, changed), later[changed][:7])
+
+
+def test_a_joint_classifier_that_would_stay_untrained_is_refused(make):
+    with pytest.raises(ValueError, match="max_epochs=1 leaves joint_classifier=True untrained"):
+        make(joint_classifier=True, classifier=None, max_epochs=1).fit(X, Y, GAPS)
