@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_l2d.annotations import to_counts
 from sklearn_l2d.benchmark._curves import COVERAGES, team_point
+from sklearn_l2d.benchmark._worlds import hold_out
 from sklearn_l2d.cluster import AnnotatorLDA
 from sklearn_l2d.datasets import load_crowd, sample_identified
 from sklearn_l2d.deferral import ClusterDeferral
@@ -96,18 +97,12 @@ def cifar10(make, seed):
 
 
 def people(name, seed, *, least, size):
-    """Real people with at least so many labels of known truth; half of the items, or 40 of the shapes, are the test.
+    """Real people with at least so many labels of known truth.
 
     Each person has up to `size` labels by name. The classifier is trained on the items that people have labelled.
     """
     crowd = load_crowd(name)
-    rng = np.random.default_rng(seed)
-    items = np.flatnonzero(crowd.y >= 0)
-    if "shape_id" in crowd:
-        items = items[crowd.stimulus_set[items] == 0]
-        held_out = np.isin(crowd.shape_id[items], rng.permutation(np.unique(crowd.shape_id))[:40])
-    else:
-        held_out = rng.random(len(items)) < 0.5
+    items, held_out = hold_out(crowd, np.random.default_rng(seed))
     annotations = crowd.annotations[items]
     annotations = annotations[:, (annotations[~held_out] >= 0).sum(0) >= least]
     X, y = StandardScaler().fit_transform(crowd.X[items]), crowd.y[items]

@@ -147,20 +147,24 @@ def _simulated(make, seed, X, seen, y, archive, pool, test, *, n_known):
     )
 
 
+def hold_out(crowd, rng):
+    """Items of known truth, and which of them are the test: half of them, or 40 of the shapes."""
+    items = np.flatnonzero(crowd.y >= 0)
+    if "shape_id" not in crowd:
+        return items, rng.random(len(items)) < 0.5
+    items = items[crowd.stimulus_set[items] == 0]
+    return items, np.isin(crowd.shape_id[items], rng.permutation(np.unique(crowd.shape_id))[:40])
+
+
 def people(name, seed, *, least, n_components=None):
-    """Real people with at least so many labels of known truth; half of the items, or 40 of the shapes, are the test.
+    """Real people with at least so many labels of known truth.
 
     The classifier learns from the items that were labelled by name, and a fifth of the others is kept from these. Many
     features are reduced to their first principal components, as those of the images are.
     """
     crowd = load_crowd(name)
     rng = np.random.default_rng(seed)
-    items = np.flatnonzero(crowd.y >= 0)
-    if "shape_id" in crowd:
-        items = items[crowd.stimulus_set[items] == 0]
-        held_out = np.isin(crowd.shape_id[items], rng.permutation(np.unique(crowd.shape_id))[:40])
-    else:
-        held_out = rng.random(len(items)) < 0.5
+    items, held_out = hold_out(crowd, rng)
     archive = np.flatnonzero(~held_out)
     unlabeled, pool = np.split(rng.permutation(archive), [len(archive) // 5])
     annotations = crowd.annotations[items]
