@@ -33,17 +33,22 @@ class AugmentedRows(Rows):
 
     def __getitem__(self, rows):
         X, (codes,) = super().__getitem__(rows)
-        weak, strong = (self._view(name, X.numpy()) for name in self.views)
+        weak, strong = (
+            torch.as_tensor(augment(X.numpy(), view, name, self.rng), dtype=self.dtype)
+            for name, view in self.views.items()
+        )
         return weak, (codes, strong)
 
-    def _view(self, name, X):
-        view = np.asarray(self.views[name](X.copy(), self.rng))
-        if view.shape != X.shape or view.dtype.kind not in "fiu" or not np.isfinite(view).all():
-            raise ValueError(
-                f"{name} turned a batch of shape {X.shape} into shape {view.shape} and type {view.dtype}; it must "
-                "return finite numbers of the shape that it was given."
-            )
-        return torch.as_tensor(view, dtype=self.dtype)
+
+def augment(X, view, name, rng):
+    """A view of a batch, refused where it is not one; `name` is the parameter that it comes from."""
+    seen = np.asarray(view(X.copy(), rng))
+    if seen.shape != X.shape or seen.dtype.kind not in "fiu" or not np.isfinite(seen).all():
+        raise ValueError(
+            f"{name} turned a batch of shape {X.shape} into shape {seen.shape} and type {seen.dtype}; it must "
+            "return finite numbers of the shape that it was given."
+        )
+    return seen
 
 
 class CompletionNet(Net):

@@ -250,6 +250,7 @@ class RankedDeferral(CoverageMixin, FittingMixin, RosterMixin, BaseDeferrer):
         if isinstance(self.deferrer, FrozenEstimator):
             check_is_fitted(self.deferrer)
             check_consistent_length(X, y, annotations)
+            self.deferrer.estimator._known_truth(X, y)  # nothing is learnt from it, but it is to be of the same kind
             self.deferrer_ = self.deferrer.estimator._copy_with()  # its roster may change here
         else:
             self._train(lambda d: d.fit(X, y, annotations=annotations, X_unlabeled=X_unlabeled), annotations is None)

@@ -8,7 +8,7 @@ import torch
 
 from .._sklearn import Interval
 from .._torch._answer_net import predict_answers
-from .._torch._completion_net import AugmentedRows, CompletionNet
+from .._torch._completion_net import AugmentedRows, CompletionNet, augment
 from .._torch._net import train
 from ._imitation import ImitatingDeferrer
 
@@ -258,6 +258,12 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         self.answer_hidden_layer_sizes = answer_hidden_layer_sizes
         self.answer_weight_decay = answer_weight_decay
         self.answer_epochs = answer_epochs
+
+    def _learn(self, team):
+        for name in ("weak_augmentation", "strong_augmentation"):
+            if (view := getattr(self, name)) is not None:  # tried before the classifier is fitted
+                augment(team.items[:2], view, name, np.random.default_rng(self._seed))
+        super()._learn(team)
 
     def _gather_evidence(self, team, weight, price):
         items, codes = team.items, team.codes

@@ -165,6 +165,9 @@ def test_deferrers_without_any_control_get_one(kind, crowd, unseen):
 
 def test_everything_but_the_threshold_is_the_deferrers(fitted_gate, crowd, unseen):
     frozen = FrozenEstimator(fitted_gate)
+    X, y, annotations = crowd.labelled
+    with pytest.raises(ValueError, match="y holds labels that are not among classes_"):
+        RankedDeferral(frozen).fit(X, np.asarray(y) + 100, annotations)
     before = pickle.dumps(vars(fitted_gate))
     model = RankedDeferral(frozen).fit(*crowd.labelled)
     X, y, annotations = unseen.X, unseen.y, unseen.annotations
