@@ -44,8 +44,7 @@ lda = AnnotatorLDA(n_consensus_epochs=8, n_anchor_epochs=8, max_epochs=22, rando
 # The line is the perplexity of held-out votes: a die with so many sides is as hard to guess as the next vote. Its
 # minimum is one rule. The bars are how much it falls per behaviour that is added, and the largest fall is the rule of
 # the paper. Grey lines are single folds: they differ in how hard their items are, not in what they say about the
-# number. A hollow marker is a model that leaves behaviours idle, here with ten, where one of them carries almost no
-# votes in one fold or both.
+# number. A hollow marker would be a model that leaves behaviours idle, without votes worth the name; here all are used.
 #
 # Three teams show: the perplexity falls most to three, and the two rules are at most one apart. In the pool, the votes
 # for every item come from the same mixture of people; they fix the average answer and little else. Two behaviours span
