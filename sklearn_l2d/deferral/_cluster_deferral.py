@@ -63,8 +63,9 @@ class ClusterDeferral(OnboardingMixin, GatedDeferrer):
     prior_weight : float, default=5.0
         Weight, before training, of what is expected of everybody: the gate's logits start from this weight times the
         log of the probability that a target, by its correctness per class and the classifier's probabilities of the
-        classes, or the classifier, by its largest probability, is right. The net learns what it adds, and the weight.
-        0 is the gate of the papers, which knows nothing but the item.
+        classes, or the classifier, by its largest probability, is right. Where shares are bounded, the logits are
+        offset so that they start within the bounds. The net learns what it adds, and the weight. 0 is the gate of the
+        papers, which knows nothing but the item.
 
     annotation_smoothing : float, default=0.001
         Probability that the truth is not what an expert answered, in the E-step.
