@@ -102,7 +102,7 @@ class WorldSet:
     same_items : bool
         Whether all experts label the same items by name, as in the paper, or their own ones.
     largest : int
-        Most labels by name that it makes sense to ask for: few people have more.
+        Most labels by name that it makes sense to ask for, where most people have no more.
     stands_for : str
         What it replaces in the papers, and why.
     """
@@ -207,14 +207,12 @@ SETS = {
     "cifar10, 6 experts": WorldSet(_images_pairs, True, 500, "CIFAR-100 with three pairs of simulated experts"),
     "cifar10, 100 experts": WorldSet(_images_hundred, True, 500, "CIFAR-100 with 100 simulated experts (Fig. 9)"),
     "cue_conflict": WorldSet(_crowd("cue_conflict", 30, 64), False, 500, "dopanim: many people, unlike policies"),
-    "sentiment_polarity": WorldSet(
-        _crowd("sentiment_polarity", 25, 64), False, 100, "NIH-AO: two classes, few overlap"
-    ),
+    "sentiment_polarity": WorldSet(_crowd("sentiment_polarity", 25, 64), False, 50, "NIH-AO: two classes, few overlap"),
     "music_genre": WorldSet(_crowd("music_genre", 25), False, 100, "dopanim: ten classes, people of all abilities"),
     "medical_relation_treat": WorldSet(
         _crowd("medical_relation_treat", 10), False, 100, "Chaoyang and MiceBone: medical labels, adjudicated truth"
     ),
-    "product_match": WorldSet(_crowd("product_match", 25), False, 500, "negative control: the classifier is better"),
+    "product_match": WorldSet(_crowd("product_match", 25), False, 50, "negative control: the classifier is better"),
     "recidivism_compas": WorldSet(_crowd("recidivism_compas", 20), False, 25, "negative control: people add nothing"),
 }
 
