@@ -8,7 +8,7 @@ from . import _paper
 from ._curves import fit
 from ._plan import Experiment
 from ._runner import Cell
-from ._tables import markdown, names, select, spread, yes
+from ._tables import markdown, names, paired, select, spread, standard_error, yes
 from ._worlds import CALIBRATION_SETS
 
 _EXPERTS = (1, 4, 8, 12)
@@ -65,7 +65,7 @@ def report(records):
             wins += (difference > 0).tolist()
             gaps += difference.tolist()
             row = [setting, *(spread(errors[s]) for s in _SURROGATES)]
-            row += [f"{difference.mean():.4f} ({_standard_error(difference):.4f})"]
+            row.append(paired(errors["softmax"], errors["ova"]))
             count = int(setting.split(" ")[0])
             theirs = _paper.CALIBRATION.get(count) if setting.endswith("0.7") else None
             rows.append([*row, "" if theirs is None else f"{theirs[0]:.4f} / {theirs[1]:.4f}"])
@@ -83,7 +83,7 @@ def report(records):
                 ],
                 [
                     [
-                        f"{np.mean(gaps):.4f} ({_standard_error(gaps):.4f})",
+                        f"{np.mean(gaps):.4f} ({standard_error(gaps):.4f})",
                         f"{np.mean(wins):.0%} of {len(wins)}",
                         yes(np.mean(gaps) > 0),
                         yes(np.mean(wins) >= 0.8),
@@ -92,10 +92,6 @@ def report(records):
             )
         )
     return "\n".join(parts)
-
-
-def _standard_error(values):
-    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
 
 
 CALIBRATION = Experiment("Calibration of expert correctness (Multi-L2D)", cells, measure, report)

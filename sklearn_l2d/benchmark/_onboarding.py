@@ -7,7 +7,7 @@ from ._curves import COVERAGES, fit_and_measure
 from ._methods import METHODS
 from ._plan import Experiment
 from ._runner import Cell
-from ._tables import markdown, mean, names, select, spread, yes
+from ._tables import markdown, mean, names, paired, select, spread, yes
 from ._worlds import SETS
 
 _PAPER = {
@@ -115,11 +115,13 @@ def _order(records):
                 continue
             best = max(baselines, key=lambda m: -np.inf if np.isnan(area[m]) else area[m])
             clusters = max(area[c] for c in _PAPERS_OWN)
+            lead = paired(*(select(records, "area", dataset=dataset, size=size, method=m) for m in (_OURS, best)))
             rows.append(
-                [dataset, size, area[_OURS], clusters, area[best], best, yes(area[_OURS] > clusters),
+                [dataset, size, area[_OURS], clusters, area[best], best, lead, yes(area[_OURS] > clusters),
                  yes(clusters >= area[best]), yes(area[_OURS] >= area[best])]
             )  # fmt: skip
-    columns = ["set", "N'", "groups", "paper's clusters", "best baseline", "which", "groups > clusters",
+    columns = ["set", "N'", "groups", "paper's clusters", "best baseline", "which",
+               "groups - baseline (standard error)", "groups > clusters",
                "clusters >= baselines", "groups >= baselines"]  # fmt: skip
     return (
         markdown("Order at few labels: groups > the paper's clusters >= every baseline", columns, rows) if rows else ""

@@ -22,6 +22,17 @@ def spread(values, style=".3f"):
     return f"{np.mean(values):{style}}{deviation}"
 
 
+def paired(ours, theirs):
+    """Mean difference of figures of the same seeds, with its standard error."""
+    difference = np.subtract(ours, theirs)
+    return f"{difference.mean():+.4f} ({standard_error(difference):.4f})"
+
+
+def standard_error(values):
+    """Of the mean; NaN for a single value."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
+
+
 def select(records, figure, **fields):
     """Values of a figure in the records with these fields, in the order of the seeds."""
     chosen = [r for r in records if all(r[name] == value for name, value in fields.items()) and figure in r]

@@ -5,7 +5,7 @@ import pytest
 
 from sklearn_l2d.benchmark._calibration import calibration_error
 from sklearn_l2d.benchmark._missing import drop
-from sklearn_l2d.benchmark._tables import markdown, mean, select, spread
+from sklearn_l2d.benchmark._tables import markdown, mean, paired, select, spread
 
 RECORDS = [
     {"seed": 1, "method": "a", "area": 0.5},
@@ -24,6 +24,11 @@ def test_spread_is_mean_and_sample_deviation():
     assert spread([0.7, 0.5]) == f"0.600 ± {0.1 * np.sqrt(2):.3f}"
     assert spread([0.7]) == "0.700"
     assert spread([]) == ""
+
+
+def test_paired_differences_and_their_standard_error():
+    assert paired([0.5, 0.7], [0.4, 0.4]) == f"+0.2000 ({0.1:.4f})"  # differences .1 and .3: sd .1414, by sqrt(2)
+    assert paired([0.5], [0.6]) == "-0.1000 (nan)"
 
 
 def test_markdown_has_a_line_per_row():
