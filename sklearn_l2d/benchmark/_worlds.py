@@ -102,7 +102,8 @@ class WorldSet:
     same_items : bool
         Whether all experts label the same items by name, as in the paper, or their own ones.
     largest : int
-        Most labels by name that it makes sense to ask for, where most people have no more.
+        Most labels by name that it makes sense to ask for, where most people have no more; the fewest of all for the
+        negative controls.
     stands_for : str
         What it replaces in the papers, and why.
     """
@@ -212,7 +213,7 @@ SETS = {
     "medical_relation_treat": WorldSet(
         _crowd("medical_relation_treat", 10), False, 100, "Chaoyang and MiceBone: medical labels, adjudicated truth"
     ),
-    "product_match": WorldSet(_crowd("product_match", 25), False, 50, "negative control: the classifier is better"),
+    "product_match": WorldSet(_crowd("product_match", 25), False, 25, "negative control: the classifier is better"),
     "recidivism_compas": WorldSet(_crowd("recidivism_compas", 20), False, 25, "negative control: people add nothing"),
 }
 
