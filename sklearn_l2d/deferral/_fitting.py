@@ -87,7 +87,8 @@ class FittingMixin:
         X : array-like of shape (n_samples, n_features)
             Labelled items.
         y : array-like of shape (n_samples,)
-            True labels; an `AnnotatedTarget` brings its annotations along.
+            True labels of all rows; an `AnnotatedTarget` brings its annotations along. Rows of unknown truth belong
+            into `X_unlabeled`: -1 is a class here, for which missing answers marked -1 would be votes.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
             What the experts answered, with missing entries. None means that there are no experts: the classifier
             decides everything.
