@@ -258,7 +258,8 @@ class RankedDeferral(CoverageMixin, FittingMixin, RosterMixin, BaseDeferrer):
         if len(self.targets_) == 0:
             self._report_shares(np.ones(1))
         elif self.control == "ranking":
-            self._calibrate(self._free_scores(self._check_items(X if X_unlabeled is None else X_unlabeled)))
+            items = self._check_items(X) if X_unlabeled is None else self._check_unlabeled(X_unlabeled)
+            self._calibrate(self._free_scores(items))
         else:
             self._report_shares(self.deferrer_.target_shares_)
             self.constraint_violation_ = self._miss()

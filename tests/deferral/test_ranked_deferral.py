@@ -168,6 +168,8 @@ def test_everything_but_the_threshold_is_the_deferrers(fitted_gate, crowd, unsee
     X, y, annotations = crowd.labelled
     with pytest.raises(ValueError, match="y holds labels that are not among classes_"):
         RankedDeferral(frozen).fit(X, np.asarray(y) + 100, annotations)
+    with pytest.raises(ValueError, match=r"X_unlabeled cannot be used: .*features"):
+        RankedDeferral(frozen).fit(X, y, annotations, X_unlabeled=X[:, :-1])
     before = pickle.dumps(vars(fitted_gate))
     model = RankedDeferral(frozen).fit(*crowd.labelled)
     X, y, annotations = unseen.X, unseen.y, unseen.annotations
