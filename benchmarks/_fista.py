@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from sklearn_l2d._numerics._projection import project_onto_shares, row_chunks
+from sklearn_l2d._numerics._shares import project_onto_shares, row_chunks
 
 
 def fista(log_q, lower, upper, tol=1e-4, max_iter=500):

@@ -39,11 +39,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from sklearn_l2d._numerics._dirichlet_categorical import responsibilities
+from sklearn_l2d._encoding import sparse_counts
 from sklearn_l2d._numerics._marginal_likelihood import log_marginal_draws, log_marginal_exact
 from sklearn_l2d._numerics._mixture_weights import mixture_weights
-from sklearn_l2d._torch._annotation_net import gather, sparse_counts
+from sklearn_l2d._torch._annotation_net import gather
 from sklearn_l2d._torch._batches import Rows
+from sklearn_l2d._torch._e_steps import responsibilities
 from sklearn_l2d.annotations import to_counts
 from sklearn_l2d.cluster import AnnotatorLDA
 from sklearn_l2d.datasets import (

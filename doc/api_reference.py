@@ -37,6 +37,12 @@ API_REFERENCE = [
         ],
     },
     {
+        "module": "sklearn_l2d.crowd",
+        "title": "Classifiers learnt from labels and votes",
+        "summary": "The classifier that deferrers train where none is given.",
+        "names": ["NetClassifier"],
+    },
+    {
         "module": "sklearn_l2d.annotations",
         "title": "Annotation tables",
         "summary": "Move between wide tables, long tables and counts, with one rule for missing annotations.",

@@ -1,10 +1,8 @@
 """Learning to defer on anonymously annotated data, the scikit-learn way."""
 
-from . import annotations, cluster, datasets, deferral, inspection, metrics, model_selection
+import importlib
+
 from ._version import __version__
-from .annotations import AnnotatedTarget, anonymize, encode_annotations, from_long, to_counts, to_long
-from .cluster import AnnotatorLDA
-from .deferral import ClusterDeferral
 
 __all__ = [
     "AnnotatedTarget",
@@ -14,6 +12,7 @@ __all__ = [
     "annotations",
     "anonymize",
     "cluster",
+    "crowd",
     "datasets",
     "deferral",
     "encode_annotations",
@@ -24,3 +23,28 @@ __all__ = [
     "to_counts",
     "to_long",
 ]
+
+# Modules and shortcuts are loaded on first use: who only converts annotations does not wait for torch.
+_SHORTCUTS = {
+    "AnnotatedTarget": "annotations",
+    "AnnotatorLDA": "cluster",
+    "ClusterDeferral": "deferral",
+    "anonymize": "annotations",
+    "encode_annotations": "annotations",
+    "from_long": "annotations",
+    "to_counts": "annotations",
+    "to_long": "annotations",
+}
+
+
+def __getattr__(name):
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f".{_SHORTCUTS.get(name, name)}", __name__)
+    value = getattr(module, name) if name in _SHORTCUTS else module
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return __all__

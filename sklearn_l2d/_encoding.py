@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 BLOCK = 1 << 20  # cells handled at once: bounds every temporary to a few tens of MB
 _WIDEST_LOOKUP = 1 << 16
+_COUNT_ROWS = 1 << 16  # rows whose counts are made sparse at once
 _LABEL_KINDS = "biufOUST"
 
 
@@ -146,6 +147,22 @@ def count_votes(codes, n_classes):
         items = np.arange(len(column))[:, None]
         counts[rows] = tally(items, column, (len(column), n_classes + 1))[:, 1:]
     return counts
+
+
+def sparse_counts(counts):
+    """Counts (n, C) as labels (n, D), int64, and votes (n, D), float64, of each item's distinct classes.
+
+    D is the largest number of distinct classes of an item; shorter items are padded with zero votes.
+    """
+    sizes = np.count_nonzero(counts, axis=1)
+    shape = (len(counts), max(1, sizes.max(initial=1)))
+    labels, votes = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+    for start in range(0, len(counts), _COUNT_ROWS):  # index arrays of all rows would be larger than the result
+        block = slice(start, start + _COUNT_ROWS)
+        rows, columns = np.nonzero(counts[block])
+        slot = np.arange(len(rows)) - np.repeat(np.cumsum(sizes[block]) - sizes[block], sizes[block])
+        labels[block][rows, slot], votes[block][rows, slot] = columns, counts[block][rows, columns]
+    return labels, votes
 
 
 def tally(rows, columns, shape):

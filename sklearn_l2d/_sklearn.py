@@ -1,6 +1,7 @@
 """The one module that touches scikit-learn's private helpers, so that an upgrade has one place to look."""
 
 from sklearn.base import _fit_context
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, Options, StrOptions
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils._tags import get_tags
@@ -17,10 +18,12 @@ __all__ = [
     "fit_context",
     "get_tags",
     "one_blas_thread",
+    "take_rows",
     "transform_output",
 ]
 
 fit_context = _fit_context
+take_rows = _safe_indexing
 # Decorates loops over small matrix products: their threads cost more than they bring on a busy machine.
 one_blas_thread = _threadpool_controller_decorator(limits=1, user_api="blas")
 

@@ -16,7 +16,7 @@ from scipy.stats import entropy, spearmanr
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from sklearn_l2d._torch._annotation_net import sparse_counts
+from sklearn_l2d._encoding import sparse_counts
 from sklearn_l2d._torch._batches import on_device
 from sklearn_l2d.annotations import AnnotatedTarget, split_target
 from sklearn_l2d.cluster import AnnotatorLDA

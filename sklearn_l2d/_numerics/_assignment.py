@@ -4,7 +4,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import maximum_flow
 
-from ._projection import project_onto_shares
+from ._shares import project_onto_shares
 
 # Log-weight of going unserved: far below any selection weight, so that only full capacities bring it up.
 _UNSERVED = -30.0

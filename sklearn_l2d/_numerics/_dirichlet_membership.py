@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import gammaln, polygamma, psi
 
 
-def variational_membership(log_f, expert, n_experts, *, start=50.0, n_iter=200, max_sweeps=50, tol=1e-6):
+def variational_membership(log_f, expert, n_experts, *, start=50.0, n_iter=200):
     """Mean of the Dirichlet that Algorithm 1 of L2D-Clusters arrives at after some iterations.
 
     Each iteration runs the E-step of every annotation (Eq. 13 and 16) and one damped Newton step in alpha
@@ -23,8 +23,6 @@ def variational_membership(log_f, expert, n_experts, *, start=50.0, n_iter=200, 
         Every entry of alpha before the first iteration.
     n_iter : int, default=200
         Iterations.
-    max_sweeps, tol : int, float, default=50, 1e-6
-        Of the E-step.
 
     Returns
     -------
@@ -37,13 +35,13 @@ def variational_membership(log_f, expert, n_experts, *, start=50.0, n_iter=200, 
     seen = sizes > 0
     rho = alpha[expert] + 1 / f.shape[1]
     for _ in range(n_iter):
-        rho = _posteriors(f, alpha[expert], rho, max_sweeps, tol)
+        rho = _posteriors(f, alpha[expert], rho, max_sweeps=50, tol=1e-6)
         expected_log = _sums(psi(rho) - psi(rho.sum(1, keepdims=True)), expert, n_experts)
         alpha[seen] = _newton_step(alpha[seen], expected_log[seen] / sizes[seen, None])
     return alpha
 
 
-def average_membership(log_f, expert, n_experts, alpha, *, max_sweeps=200, tol=1e-10):
+def average_membership(log_f, expert, n_experts, alpha):
     """Dirichlet that is nearest, in the sum of KL divergences, to the posteriors of all of an expert's items.
 
     The minimum of Eq. 30 has a closed form that needs no projected gradient: the divergence is taken from one member
@@ -55,8 +53,6 @@ def average_membership(log_f, expert, n_experts, alpha, *, max_sweeps=200, tol=1
         As in `variational_membership`.
     alpha : ndarray of shape (K,)
         Concentration of the items' mixtures.
-    max_sweeps, tol : int, float, default=200, 1e-10
-        Of the E-step.
 
     Returns
     -------
@@ -65,7 +61,7 @@ def average_membership(log_f, expert, n_experts, alpha, *, max_sweeps=200, tol=1
     """
     f = np.exp(log_f - log_f.max(axis=1, keepdims=True))
     prior = np.broadcast_to(np.asarray(alpha, dtype=float), f.shape)
-    rho = _posteriors(f, prior, prior + 1 / f.shape[1], max_sweeps, tol)
+    rho = _posteriors(f, prior, prior + 1 / f.shape[1], max_sweeps=200, tol=1e-10)
     sizes = np.bincount(expert, minlength=n_experts)[:, None]
     return np.where(sizes > 0, _sums(rho, expert, n_experts) / np.maximum(sizes, 1), np.asarray(alpha, dtype=float))
 

@@ -6,9 +6,16 @@ import numpy as np
 from scipy.special import logsumexp
 
 from .._sklearn import one_blas_thread
-from ._feasibility import check_share_sums
-from ._projection import normalised_weight, project_onto_shares, row_exponentials, share_violation, start_dual
-from ._share_dual import minimise_share_dual
+from ._shares import (
+    check_share_sums,
+    minimise_share_dual,
+    normalised_weight,
+    project_onto_shares,
+    restricts,
+    row_exponentials,
+    share_violation,
+    start_dual,
+)
 
 # Keeps a reachable target alive in the linear domain, whatever the gate thinks of it.
 _TINY = 1e-300
@@ -25,7 +32,7 @@ class GatePosterior(NamedTuple):
     violation: float
 
 
-def gate_log_likelihood(log_gate, selection, log_likelihood, *, sample_weight=None):
+def gate_log_likelihood(log_gate, selection, log_likelihood):
     """Mean log-probability of the true labels under the mixture, the objective of L2D-Clusters Eq. 34.
 
     Parameters are those of `gate_posterior`, with `log_gate` normalised. Returns a float.
@@ -33,7 +40,7 @@ def gate_log_likelihood(log_gate, selection, log_likelihood, *, sample_weight=No
     likelihood, peak = row_exponentials(log_likelihood, 0.0)
     with np.errstate(divide="ignore"):
         log_target = log_gate + np.log(likelihood @ selection.T)
-    return float(normalised_weight(sample_weight, len(peak)) @ (logsumexp(log_target, axis=1) + peak))
+    return float(normalised_weight(None, len(peak)) @ (logsumexp(log_target, axis=1) + peak))
 
 
 @one_blas_thread
@@ -46,9 +53,6 @@ def gate_posterior(
     expert_bounds=None,
     target_dual=None,
     expert_dual=None,
-    sample_weight=None,
-    tol=1e-8,
-    max_iter=200,
 ):
     r"""Posterior over targets and experts, tilted so that their mean shares respect bounds.
 
@@ -69,10 +73,6 @@ def gate_posterior(
         Bounds of the mean shares of targets and of experts; None sets no bounds.
     target_dual, expert_dual : ndarray, default=None
         Multipliers to start from.
-    sample_weight : ndarray of shape (n_items,), default=None
-        Item weights.
-    tol, max_iter : float, int
-        As in `project_onto_shares`.
 
     Returns
     -------
@@ -82,39 +82,34 @@ def gate_posterior(
     n_targets, n_experts = selection.shape
     target_bounds = check_share_sums(*(target_bounds or (np.zeros(n_targets), np.ones(n_targets))))
     expert_bounds = check_share_sums(*(expert_bounds or (np.zeros(n_experts), np.ones(n_experts))))
-    options = {"sample_weight": sample_weight, "tol": tol, "max_iter": max_iter}
-    if not _bind(*expert_bounds):
+    if not restricts(*expert_bounds):
         likelihood, _ = row_exponentials(log_likelihood, 0.0)
         reached = likelihood @ selection.T
         with np.errstate(divide="ignore"):
             log_target = log_gate + np.log(reached)
-        targets, dual, n_iter, violation = project_onto_shares(log_target, *target_bounds, dual=target_dual, **options)
+        targets, dual, n_iter, violation = project_onto_shares(log_target, *target_bounds, dual=target_dual)
         experts = likelihood * (_safe_divide(targets, reached) @ selection)
         return GatePosterior(targets, experts, dual, np.zeros(n_experts), n_iter, violation)
-    if not _bind(*target_bounds):
+    if not restricts(*target_bounds):
         gate = _gate_exponentials(log_gate, 0.0)
         reached = gate @ selection
         with np.errstate(divide="ignore"):
             log_expert = log_likelihood + np.log(reached)
-        experts, dual, n_iter, violation = project_onto_shares(log_expert, *expert_bounds, dual=expert_dual, **options)
+        experts, dual, n_iter, violation = project_onto_shares(log_expert, *expert_bounds, dual=expert_dual)
         targets = gate * (_safe_divide(experts, reached) @ selection.T)
         return GatePosterior(targets, experts, np.zeros(n_targets), dual, n_iter, violation)
 
-    weight = normalised_weight(sample_weight, len(log_gate))
+    weight = normalised_weight(None, len(log_gate))
     lower, upper = (np.concatenate(pair) for pair in zip(target_bounds, expert_bounds, strict=True))
     start = np.concatenate([start_dual(target_dual, *target_bounds), start_dual(expert_dual, *expert_bounds)])
     open_ = np.flatnonzero(np.isfinite(start))
     evaluate, curvature = _pair_moments(log_gate, selection, log_likelihood, weight, start, open_)
     dual, shares, (targets, experts, _), n_iter = minimise_share_dual(
-        evaluate, curvature, lower[open_], upper[open_], start[open_], overlap=2, tol=tol, max_iter=max_iter
+        evaluate, curvature, lower[open_], upper[open_], start[open_], overlap=2
     )
     start[open_] = dual
     violation = share_violation(shares, lower[open_], upper[open_])
     return GatePosterior(targets, experts, start[:n_targets], start[n_targets:], n_iter, violation)
-
-
-def _bind(lower, upper):
-    return bool((lower > 0).any() or (upper < 1).any())
 
 
 def _safe_divide(numerator, denominator):

@@ -15,6 +15,18 @@ N_DRAWS = 1024
 _BLOCK = 4_000_000  # floats in one block of items, about 32 MB
 
 
+def check_alpha(alpha, n_clusters):
+    """Concentration (n_clusters,) for the parameter `alpha`, a number or one number per cluster."""
+    values = np.asarray(alpha, dtype=float)
+    if values.ndim > 1 or (values.ndim == 1 and len(values) != n_clusters):
+        raise ValueError(
+            f"alpha has shape {values.shape}; pass a number, or one number for each of n_clusters={n_clusters}."
+        )
+    if not (np.isfinite(values) & (values > 0)).all():
+        raise ValueError(f"alpha={alpha!r} has entries that are not positive and finite; raise them above 0.")
+    return np.broadcast_to(values, (n_clusters,)).copy()
+
+
 def n_exact_terms(n_votes, n_components):
     """Number of terms that the exact likelihood of an item with `n_votes` votes expands into."""
     return comb(n_votes + n_components - 1, n_components - 1)

@@ -3,9 +3,11 @@
 import numpy as np
 
 _BLOCK = 100_000  # floats in one padded block of experts: the work of a Newton step stays in the cache
+_GAP = 1e-6  # nats per annotation within which the maximum is certified
+_MAX_STEPS = 200
 
 
-def mixture_weights(log_f, expert, n_experts, *, prior=None, tol=1e-6, max_iter=200):
+def mixture_weights(log_f, expert, n_experts, *, prior=None):
     """Maximum a posteriori mixture weights of every expert, with a certificate of optimality.
 
     With one annotation per item the likelihood of an expert depends on the Dirichlet parameter of Eq. 2 only
@@ -22,24 +24,20 @@ def mixture_weights(log_f, expert, n_experts, *, prior=None, tol=1e-6, max_iter=
         Number of experts M.
     prior : ndarray of shape (K,), default=None
         Dirichlet pseudo-counts b; None is maximum likelihood.
-    tol : float, default=1e-6
-        Largest certified gap ``max_k grad_k - 1 - sum(b) / N``, in nats per annotation: the objective is within
-        this distance of its maximum.
-    max_iter : int, default=200
-        Largest number of Newton steps.
 
     Returns
     -------
     weights : ndarray of shape (n_experts, K)
         Rows on the simplex; NaN for an expert without annotations.
     gap : ndarray of shape (n_experts,)
-        Certified gap of each expert; NaN without annotations.
+        Certified gap ``max_k grad_k - 1 - sum(b) / N`` of each expert, in nats per annotation: the objective is within
+        this distance of its maximum. At most 1e-6, or what 200 Newton steps reach; NaN without annotations.
     """
     n_components = log_f.shape[1]
     prior = np.zeros(n_components) if prior is None else np.asarray(prior, dtype=float)
     weights, gap = np.full((n_experts, n_components), np.nan), np.full(n_experts, np.nan)
     for members, ratio, present in padded_blocks(log_f, expert, n_experts):
-        weights[members], gap[members] = _solve(ratio, present, prior, tol, max_iter)
+        weights[members], gap[members] = _solve(ratio, present, prior)
     return weights, gap
 
 
@@ -128,7 +126,7 @@ def padded_blocks(log_f, expert, n_experts):
         yield members, np.stack([row[np.where(present, rows, 0)] for row in f], axis=1), present
 
 
-def _solve(f, present, prior, tol, max_iter):
+def _solve(f, present, prior):
     """Weights and certified gaps of one padded block."""
     n, n_components, _ = f.shape
     root = np.sqrt(present / present.sum(1, keepdims=True))
@@ -137,15 +135,15 @@ def _solve(f, present, prior, tol, max_iter):
     barrier = np.full((n, 1), 0.1)
     slack = barrier / a
     mix = (a[:, None] @ f)[:, 0]
-    floor = tol / (5 * n_components)
+    floor = _GAP / (5 * n_components)
     weights, gap, left = a.copy(), np.full(n, np.inf), np.arange(n)
-    for _ in range(max_iter):
+    for _ in range(_MAX_STEPS):
         scaled = f * (root / mix)[:, None]
         slope = (scaled @ root[:, :, None])[:, :, 0]
         certified = (slope + b / a).max(1) * a.sum(1) - 1 - b.sum(1)  # of a / sum(a)
         better = certified < gap[left]
         weights[left[better]], gap[left[better]] = a[better], certified[better]
-        open_ = certified > tol
+        open_ = certified > _GAP
         if not open_.any():
             break
         if open_.mean() < 0.7:  # dropping costs a copy, so it waits until it pays

@@ -1,61 +1,523 @@
-"""Offsets on a gate's logits that make the shares of its hard decisions meet bounds."""
+"""Shares of the work: whether bounds on them can be met, how to meet them softly and in hard decisions."""
 
 from itertools import pairwise
 
 import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import coo_array, hstack, vstack
+from scipy.sparse import eye_array as identity_array
 
-from ._feasibility import check_share_sums
-from ._projection import normalised_weight, project_onto_shares, share_violation
+from .._sklearn import one_blas_thread
 
+_ROUNDING = 1e-9
+_RIDGE = 1e-12
+_MAX_HALVINGS = 30
+# A longer Newton step comes from a flat stretch, where its length means nothing.
+_LONGEST_STEP = 30.0
+# Exponentials are taken once and reused while the tilts stay this close to those they were taken at.
+_REFERENCE_RADIUS = 50.0
+# From this many exponentials on, a first solve on every stride-th row pays for itself.
+_SUBSET_CELLS = 500_000
+_SUBSET_STRIDE = 16
+_CHUNK_CELLS = 1 << 17
+# Newton steps after which rows whose log-responsibilities span more than `_SHARP` are softened first.
+_PATIENCE = 40
+_SHARP = 20.0
+_SOFTENING = 2.0
 # Temperatures fall by this factor until about `_SOFT_ROWS` rows are still undecided between two columns.
 _COOLING = 8.0
 _SOFT_ROWS = 20.0
 
 
-def coverage_offsets(logits, coverages, *, column=-1, sample_weight=None):
-    """Offsets that give one column each of several shares of the hard decisions, from a single sort.
+def check_share_sums(lower, upper, names=None):
+    """Validate share bounds on their own and return them as float arrays, exhausted ones pinned.
 
     Parameters
     ----------
-    logits : ndarray of shape (n_rows, n_columns)
-        Gate logits of the rows to calibrate on.
-    coverages : array-like of shape (n_coverages,)
-        Requested shares of `column`, within [0, 1].
-    column : int, default=-1
-        The column whose share is set, by default the last: the classifier.
-    sample_weight : ndarray of shape (n_rows,), default=None
-        Row weights.
+    lower, upper : array-like of shape (n_columns,)
+        Bounds of the shares.
+    names : sequence of str, default=None
+        What to call the columns in messages; their positions by default.
 
     Returns
     -------
-    offsets : ndarray of shape (n_coverages, n_columns)
-        To add to the logits; `-inf` shuts a column out (coverage 0, or every other column at 1).
-    achieved : ndarray of shape (n_coverages,)
-        The shares that the argmax then gives to `column`, the nearest that ties leave possible.
+    lower, upper : ndarray of shape (n_columns,)
+        Copies. Where the lower bounds add up to 1, or the upper bounds do, they are the only solution, and
+        both arrays hold it.
+
+    Raises
+    ------
+    ValueError
+        If a bound leaves [0, 1], a lower bound exceeds its upper bound, the lower bounds add up to more
+        than 1, or the upper bounds to less than 1.
+    """
+    lower, upper = (np.array(bound, dtype=np.float64) for bound in (lower, upper))
+    names = range(len(lower)) if names is None else names
+    for name, low, high in zip(names, lower, upper, strict=True):
+        if not (0 <= low <= 1 and 0 <= high <= 1):
+            raise ValueError(f"The share bounds of {name!r} are ({low:g}, {high:g}). Choose them within [0, 1].")
+        if low > high:
+            raise ValueError(f"The lower share bound {low:g} of {name!r} exceeds its upper bound {high:g}. Swap them.")
+    if lower.sum() > 1 + _ROUNDING:
+        raise ValueError(
+            f"The lower share bounds add up to {lower.sum():g}, more than the whole work. "
+            f"Reduce them by {lower.sum() - 1:g} in total; the largest is that of {names[lower.argmax()]!r}."
+        )
+    if upper.sum() < 1 - _ROUNDING:
+        raise ValueError(
+            f"The upper share bounds add up to {upper.sum():g}, less than the whole work. "
+            f"Raise them by {1 - upper.sum():g} in total; the smallest is that of {names[upper.argmin()]!r}."
+        )
+    if lower.sum() >= 1 - _ROUNDING:
+        return lower, lower.copy()
+    if upper.sum() <= 1 + _ROUNDING:
+        return upper, upper.copy()
+    return lower, upper
+
+
+def check_share_bounds(
+    lower, upper, support=None, names=None, *, target_lower=None, target_upper=None, target_names=None
+):
+    """Refuse share bounds that no routing can meet, naming the bound to change and by how much.
+
+    A linear programme looks for shares `x_km >= 0` of the work that target `k` hands to expert `m`, zero
+    outside the support, whose sums respect every bound. Sums of bounds alone do not decide this: two
+    experts that only one small target can reach cannot both be busy.
+
+    Parameters
+    ----------
+    lower, upper : array-like of shape (n_experts,)
+        Bounds of the experts' shares, the classifier included.
+    support : array-like of shape (n_targets, n_experts), default=None
+        True where the target can reach the expert; everywhere by default, from a single target.
+    names, target_names : sequence of str, default=None
+        What to call experts and targets in messages; their positions by default.
+    target_lower, target_upper : array-like of shape (n_targets,), default=None
+        Bounds of the targets' shares; none by default.
+
+    Raises
+    ------
+    ValueError
+        If the bounds cannot be met.
+
+    Examples
+    --------
+    >>> from sklearn_l2d._numerics._shares import check_share_bounds
+    >>> support = [[1, 1, 0], [0, 0, 1]]  # ann and bob, then the classifier
+    >>> check_share_bounds([0.3, 0.3, 0], [1, 1, 1], support, target_upper=[0.7, 1])
+    >>> check_share_bounds(
+    ...     [0.3, 0.3, 0], [1, 1, 1], support, target_upper=[0.5, 1]
+    ... )  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    ValueError: These share bounds cannot be met together: ...
+    """
+    lower, upper = check_share_sums(lower, upper, names)
+    support = np.ones((1, len(lower)), bool) if support is None else np.asarray(support) > 0
+    n_targets, n_experts = support.shape
+    target_lower = np.zeros(n_targets) if target_lower is None else target_lower
+    target_upper = np.ones(n_targets) if target_upper is None else target_upper
+    target_lower, target_upper = check_share_sums(target_lower, target_upper, target_names)
+    totals = _total_matrix(support)
+    n_totals = n_experts + n_targets
+    low = np.concatenate([lower, target_lower])
+    high = np.concatenate([upper, target_upper])
+    # One slack per bound: their smallest sum is 0 exactly where the bounds can be met.
+    n_cells = totals.shape[1]
+    slack, none = identity_array(n_totals), coo_array((n_totals, n_totals))
+    result = linprog(
+        np.repeat([0.0, 1.0], [n_cells, 2 * n_totals]),
+        A_ub=vstack([hstack([totals, -slack, none]), hstack([-totals, none, -slack])]),
+        b_ub=np.concatenate([high, -low]),
+        A_eq=np.repeat([[1.0, 0.0]], [n_cells, 2 * n_totals], axis=1),
+        b_eq=[1.0],
+        method="highs",
+    )
+    if result.fun <= 1e-7:
+        return
+    labels = [repr(name) for name in names] if names is not None else [f"expert {m}" for m in range(n_experts)]
+    labels += [f"target {name!r}" for name in (range(n_targets) if target_names is None else target_names)]
+    bounds = [f"the upper bound {bound:g} of {label}" for bound, label in zip(high, labels, strict=True)]
+    bounds += [f"the lower bound {bound:g} of {label}" for bound, label in zip(low, labels, strict=True)]
+    at_odds = [bounds[i] for i in np.flatnonzero(np.abs(result.ineqlin.marginals) > 1e-7)]
+    change = np.split(result.x, [n_cells])[1]
+    fixes = [
+        f"{'raise' if i < n_totals else 'reduce'} {bounds[i]} by at least {change[i]:.3g}"
+        for i in np.flatnonzero(change > 1e-7)
+    ]
+    raise ValueError(f"These share bounds cannot be met together: {', '.join(at_odds)}. Try to {' and '.join(fixes)}.")
+
+
+def nearest_target_shares(shares, lower, upper, support, *, target_lower=None, target_upper=None):
+    """Target shares closest to `shares` (in absolute differences) that leave the experts' bounds attainable.
+
+    Parameters are those of `check_share_bounds`, which should have passed. Returns an array of shape
+    (n_targets,) that sums to 1.
+    """
+    lower, upper = check_share_sums(lower, upper)
+    support = np.asarray(support) > 0
+    n_targets, n_experts = support.shape
+    low = np.concatenate([lower, np.zeros(n_targets) if target_lower is None else target_lower])
+    high = np.concatenate([upper, np.ones(n_targets) if target_upper is None else target_upper])
+    totals = _total_matrix(support)
+    n_cells = totals.shape[1]
+    target_totals = totals.tocsr()[n_experts:]
+    gap, blank = identity_array(n_targets), coo_array((n_experts + n_targets, 2 * n_targets))
+    result = linprog(
+        np.repeat([0.0, 1.0], [n_cells, 2 * n_targets]),
+        A_ub=vstack([hstack([totals, blank]), hstack([-totals, blank])]),
+        b_ub=np.concatenate([high, -low]),
+        A_eq=vstack(
+            [
+                hstack([target_totals, -gap, gap]),
+                coo_array(np.repeat([[1.0, 0.0]], [n_cells, 2 * n_targets], axis=1)),
+            ]
+        ),
+        b_eq=np.append(shares, 1.0),
+        method="highs",
+    )
+    return np.maximum(target_totals @ result.x[:n_cells], 0.0)
+
+
+def _total_matrix(support):
+    """Sums over the supported pairs in the order of `np.nonzero`: one row per expert, then one per target."""
+    target, expert = np.nonzero(support)
+    cells = np.arange(len(target))
+    n_targets, n_experts = support.shape
+    rows = np.concatenate([expert, n_experts + target])
+    return coo_array((np.ones(2 * len(cells)), (rows, np.tile(cells, 2))), shape=(n_experts + n_targets, len(cells)))
+
+
+def minimise_share_dual(evaluate, curvature, lower, upper, start, *, overlap=1, tol=1e-8, max_iter=200):
+    r"""Minimise `F(t) = L(t) - sum_j (lower_j max(t_j, 0) + upper_j min(t_j, 0))`.
+
+    `L` is a mean log-normaliser whose gradient is the vector of mean shares. `F` has a kink at `t_j = 0`
+    wherever the bounds differ, and its minimum satisfies share = lower where `t > 0`, share = upper where
+    `t < 0` and lower <= share <= upper where `t = 0`. Newton steps are taken on the multipliers that are
+    active, each kept on its side of zero; where such a step fails, a majorisation step (iterative scaling
+    with bounds) is taken, which always descends.
+
+    Parameters
+    ----------
+    evaluate : callable
+        `evaluate(t) -> (L(t), shares, state)`.
+    curvature : callable
+        `curvature(state, active) -> H`, the Hessian of `L` over the columns `active`.
+    lower, upper, start : ndarray of shape (n_multipliers,)
+        Bounds of the shares and the starting multipliers.
+    overlap : int, default=1
+        Largest number of shares that one outcome counts towards; the majorisation step divides by it.
+    tol : float, default=1e-8
+        Largest allowed error of a share.
+    max_iter : int, default=200
+        Largest number of steps.
+
+    Returns
+    -------
+    t : ndarray of shape (n_multipliers,)
+    shares : ndarray of shape (n_multipliers,)
+    state : object
+        What `evaluate` returned at `t`.
+    n_iter : int
+        Steps taken.
+    """
+    pinned = lower == upper
+    # A multiplier on the wrong side of an absent bound could never leave it.
+    t = np.where((start > 0) & (lower <= 0) | (start < 0) & (upper >= 1), 0.0, start)
+    value, shares, state = evaluate(t)
+    value -= _penalty(t, lower, upper)
+    residual = _residual(t, shares, lower, upper)
+    n_iter = 0
+    while residual.max(initial=0.0) > tol and n_iter < max_iter:
+        n_iter += 1
+        side = np.where(t != 0, np.sign(t), (shares < lower) * 1.0 - (shares > upper))
+        active = np.flatnonzero(pinned | (side != 0))
+        target = np.where(side > 0, lower, upper)[active]
+        gradient = shares[active] - target
+        hessian = curvature(state, active)
+        hessian[np.diag_indices_from(hessian)] += _RIDGE
+        direction = np.zeros_like(t)
+        direction[active] = -np.linalg.solve(hessian, gradient)
+        for halving in range(_MAX_HALVINGS + 1):
+            trial = t + 0.5**halving * direction
+            trial[~pinned & (np.sign(trial) != side)] = 0.0
+            if halving == _MAX_HALVINGS or np.abs(trial - t).max() > _LONGEST_STEP:
+                trial = _majorisation_step(t, shares, lower, upper, overlap)
+            new_value, new_shares, new_state = evaluate(trial)
+            new_value -= _penalty(trial, lower, upper)
+            new_residual = _residual(trial, new_shares, lower, upper)
+            slope = gradient @ (trial - t)[active]
+            # Close to the minimum the value drowns in rounding while the residual still tells progress.
+            if new_value <= value + 1e-4 * slope or new_residual.max() <= 0.5 * residual.max():
+                break
+        t, value, shares, state, residual = trial, new_value, new_shares, new_state, new_residual
+    return t, shares, state, n_iter
+
+
+def _penalty(t, lower, upper):
+    return lower @ np.maximum(t, 0.0) + upper @ np.minimum(t, 0.0)
+
+
+def _residual(t, shares, lower, upper):
+    """How far each multiplier is from its optimality condition, in units of a share."""
+    outside = np.maximum(np.maximum(lower - shares, shares - upper), 0.0)
+    return np.where(t > 0, np.abs(shares - lower), np.where(t < 0, np.abs(shares - upper), outside))
+
+
+def _majorisation_step(t, shares, lower, upper, overlap):
+    log_share = np.log(np.maximum(shares, np.finfo(float).tiny))
+    untilted = log_share - overlap * t
+    with np.errstate(divide="ignore"):
+        reached = np.clip(untilted, np.log(lower), np.log(upper))
+    return (reached - untilted) / overlap
+
+
+@one_blas_thread
+def project_onto_shares(log_q, lower, upper, *, dual=None, sample_weight=None, tol=1e-8, max_iter=200):
+    r"""Tilt the rows of `exp(log_q)` as little as possible so that their mean respects share bounds.
+
+    Solves `min sum_n w_n KL(q_n || p_n)` subject to `lower <= sum_n w_n q_n <= upper`, with `p_n`
+    proportional to `exp(log_q[n])`, on all rows at once (L2D-Clusters Eq. 40-44 and PL2D Eq. 29-32,
+    corrected: no stray constants in the exponents, the whole data set instead of a mini-batch, and one
+    signed multiplier per column in place of two non-negative ones, of which one always vanishes).
+    The solution is `q_n` proportional to `p_n * exp(dual)`.
+
+    Parameters
+    ----------
+    log_q : ndarray of shape (n_rows, n_columns)
+        Unnormalised log-responsibilities; `-inf` marks a column that the row can never use.
+    lower, upper : array-like of shape (n_columns,)
+        Bounds of the mean share of each column. Equal bounds pin it, `upper = 0` masks it.
+    dual : ndarray of shape (n_columns,), default=None
+        Multipliers of a similar problem, from which the search starts.
+    sample_weight : ndarray of shape (n_rows,), default=None
+        Non-negative row weights `w`, normalised here; equal by default.
+    tol : float, default=1e-8
+        Largest allowed error of a share.
+    max_iter : int, default=200
+        Largest number of Newton steps on all rows.
+
+    Returns
+    -------
+    q : ndarray of shape (n_rows, n_columns)
+        Projected responsibilities, rows sum to 1.
+    dual : ndarray of shape (n_columns,)
+        Log-tilts: positive where a lower bound holds, negative where an upper bound does, `-inf` where
+        the column is masked, 0 elsewhere.
+    n_iter : int
+        Newton steps taken on all rows.
+    violation : float
+        Largest amount by which a mean share of `q` leaves its bounds.
+
+    Raises
+    ------
+    ValueError
+        If the bounds contradict each other, or if a row has no column left that it can use.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_l2d._numerics._shares import coverage_offsets
-    >>> offsets, achieved = coverage_offsets(np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 5.0]]), [1 / 3])
-    >>> offsets
-    array([[ 0. , -3.5]])
+    >>> from sklearn_l2d._numerics._shares import project_onto_shares
+    >>> log_q = np.log([[0.9, 0.1], [0.6, 0.4]])
+    >>> q, dual, n_iter, violation = project_onto_shares(log_q, [0.0, 0.5], [1.0, 1.0])
+    >>> q.mean(axis=0).round(6)
+    array([0.5, 0.5])
     """
-    logits = np.asarray(logits, dtype=np.float64)
-    coverages = np.asarray(coverages, dtype=np.float64)
-    thresholds, shares = _cuts(logits, column, normalised_weight(sample_weight, len(logits)))
-    above = np.clip(np.searchsorted(shares, coverages), 1, len(shares) - 1)
-    nearest = above - (coverages - shares[above - 1] <= shares[above] - coverages)
-    offsets = np.zeros((len(coverages), logits.shape[1]))
-    offsets[:, column] = -thresholds[nearest]
-    others = np.arange(logits.shape[1]) != column % logits.shape[1]
-    offsets[np.ix_(coverages >= 1, others)] = -np.inf
-    offsets[coverages >= 1, column] = 0.0
-    offsets[coverages <= 0, column] = -np.inf
-    return offsets, shares[nearest]
+    lower, upper = check_share_sums(lower, upper)
+    log_q = np.asarray(log_q, dtype=np.float64)
+    weight = normalised_weight(sample_weight, len(log_q))
+    bounded = np.flatnonzero((upper > 0) & ((lower > 0) | (upper < 1)))
+    bounds = lower[bounded], upper[bounded]
+    warm, dual = dual is not None, start_dual(dual, lower, upper)
+
+    if not warm and len(log_q) * bounded.size > _SUBSET_CELLS:
+        rows = slice(None, None, _SUBSET_STRIDE)
+        evaluate, curvature, _ = _moments(log_q[rows], weight[rows] / weight[rows].sum(), dual, bounded)
+        tilt, *_, n_iter = minimise_share_dual(
+            evaluate, curvature, *bounds, dual[bounded], tol=1e-4, max_iter=_PATIENCE
+        )
+        # A subset may lack the rows that make the bounds attainable: its runaway multipliers are no start.
+        if n_iter < _PATIENCE:
+            dual[bounded] = tilt
+    evaluate, curvature, posterior = _moments(log_q, weight, dual, bounded)
+    patience = min(max_iter, _PATIENCE)
+    tilt, _, state, n_iter = minimise_share_dual(
+        evaluate, curvature, *bounds, dual[bounded], tol=tol, max_iter=patience
+    )
+    if n_iter == patience < max_iter:
+        # Rows that are all but decided leave Newton's method without curvature; softer ones lead the way.
+        if np.ptp(log_q[np.isfinite(log_q)]) > _SHARP:
+            options = {"sample_weight": sample_weight, "tol": max(tol, 1e-4), "max_iter": max_iter}
+            _, softer, *_ = project_onto_shares(log_q / _SOFTENING, lower, upper, **options)
+            tilt = _SOFTENING * softer[bounded]
+        tilt, _, state, n_iter = minimise_share_dual(evaluate, curvature, *bounds, tilt, tol=tol, max_iter=max_iter)
+    dual[bounded] = tilt
+    q = posterior(state)
+    return q, dual, n_iter, share_violation(weight @ q, lower, upper)
 
 
-def calibrate_offsets(logits, lower, upper, *, sample_weight=None):
+def restricts(lower, upper):
+    """Whether bounds on shares exclude anything."""
+    return bool((lower > 0).any() or (upper < 1).any())
+
+
+def normalised_weight(sample_weight, n_rows):
+    """Row weights that sum to 1; equal ones by default."""
+    if sample_weight is None:
+        return np.full(n_rows, 1.0 / n_rows)
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    return weight / weight.sum()
+
+
+def start_dual(dual, lower, upper):
+    """A fresh starting vector: `dual` where it is finite and bounds exist, `-inf` where they mask, else 0."""
+    start = np.zeros(len(lower)) if dual is None else np.where(np.isfinite(dual), dual, 0.0)
+    start[(lower <= 0) & (upper >= 1)] = 0.0
+    start[upper <= 0] = -np.inf
+    return start
+
+
+def share_violation(shares, lower, upper):
+    """Largest amount by which a share leaves its bounds."""
+    return float(np.maximum(np.maximum(lower - shares, shares - upper), 0.0).max(initial=0.0))
+
+
+def row_chunks(n_rows, n_columns):
+    """Slices of rows small enough to stay in the processor's cache from one operation to the next."""
+    size = max(1, _CHUNK_CELLS // max(1, n_columns))
+    return [slice(begin, min(begin + size, n_rows)) for begin in range(0, n_rows, size)]
+
+
+def row_exponentials(log_values, tilt):
+    """`exp(log_values + tilt - peak)` and the rows' maxima `peak`; raises for rows without support."""
+    values, peak = np.empty(log_values.shape), np.empty(len(log_values))
+    for rows in row_chunks(*values.shape):
+        chunk = values[rows]
+        np.add(log_values[rows], tilt, out=chunk)
+        chunk.max(axis=1, out=peak[rows])
+        if not np.isfinite(peak[rows]).all():
+            row = rows.start + int(np.flatnonzero(~np.isfinite(peak[rows]))[0])
+            raise ValueError(
+                f"log_q: row {row} has no finite entry in a column whose upper bound is above 0. "
+                "Raise the upper bound of a column that the row can use."
+            )
+        chunk -= peak[rows, None]
+        np.exp(chunk, out=chunk)
+    return values, peak
+
+
+def _moments(log_q, weight, start, bounded):
+    """Functions for the dual over the columns `bounded`; columns without bounds are merged into one.
+
+    Returns `evaluate`, `curvature` and `posterior`, which turns the exponentials kept for the first two into
+    the projected rows, so it comes last and once.
+    """
+    n_columns = log_q.shape[1]
+    unbounded = np.ones(n_columns)
+    unbounded[bounded] = 0.0
+    merging = bounded.size < n_columns
+    full, merged, offset, reference = None, None, None, None
+
+    def refer_to(tilt):
+        nonlocal full, merged, offset, reference
+        reference = tilt
+        full_tilt = start.copy()
+        full_tilt[bounded] = tilt
+        full, peak = row_exponentials(log_q, full_tilt)
+        merged = np.column_stack([full[:, bounded], full @ unbounded]) if merging else full
+        offset = weight @ peak
+
+    def evaluate(tilt):
+        if np.abs(tilt - reference).max(initial=0.0) > _REFERENCE_RADIUS:
+            refer_to(tilt)
+        scale = np.append(np.exp(tilt - reference), [1.0] * merging)
+        sums, shares = np.empty(len(merged)), np.zeros(len(scale))
+        for rows in row_chunks(*merged.shape):
+            np.matmul(merged[rows], scale, out=sums[rows])
+            shares += (weight[rows] / sums[rows]) @ merged[rows]
+        shares *= scale
+        return offset + weight @ np.log(sums), shares[: bounded.size], (scale, sums, shares)
+
+    def curvature(state, active):
+        scale, sums, shares = state
+        every = len(active) == merged.shape[1]
+        root = np.sqrt(weight) / sums
+        hessian = np.zeros((len(active), len(active)))
+        for rows in row_chunks(len(merged), len(active)):
+            columns = (merged[rows] if every else merged[rows, active]) * root[rows, None]
+            # Squares of tiny entries would be subnormal, which slows the product down tenfold.
+            columns *= columns > 1e-150
+            hessian -= columns.T @ columns
+        hessian *= np.outer(scale[active], scale[active])
+        hessian[np.diag_indices_from(hessian)] += shares[active]
+        return hessian
+
+    def posterior(state):
+        scale, sums, _ = state
+        full_scale = np.ones(n_columns)
+        full_scale[bounded] = scale[: bounded.size]
+        for rows in row_chunks(*full.shape):
+            full[rows] *= full_scale
+            full[rows] /= sums[rows, None]
+        return full
+
+    refer_to(start[bounded])
+    return evaluate, curvature, posterior
+
+
+def selection_weights(omega, target_shares, lower=None, upper=None, *, names=None):
+    """Weights with which each target picks its members, as close to the memberships as the bounds allow.
+
+    I-projection of `h_k Omega~_km` onto the expert bounds with the target totals `h_k` kept: the tilt of
+    the experts is the same in every target, and each row stays a distribution (L2D-Clusters 3.3 and
+    appendix H, corrected: the paper drops the experts' multipliers at test time, and the bounds with them).
+
+    Parameters
+    ----------
+    omega : array-like of shape (n_targets, n_experts)
+        Non-negative memberships, one row per target; the classifier's row and column are included where
+        the bounds count it.
+    target_shares : array-like of shape (n_targets,)
+        Share `h` of the items that goes to each target; they sum to 1.
+    lower, upper : array-like of shape (n_experts,), default=None
+        Bounds of the share of the items that each expert answers; none by default.
+    names : sequence of str, default=None
+        What to call experts in messages.
+
+    Returns
+    -------
+    selection : ndarray of shape (n_targets, n_experts)
+        Rows sum to 1; the row-normalised `omega` where no bound is tight.
+
+    Raises
+    ------
+    ValueError
+        If a target has no member, or if the bounds cannot be met at these target shares.
+
+    Examples
+    --------
+    >>> from sklearn_l2d._numerics._shares import selection_weights
+    >>> selection_weights([[3.0, 1.0]], [1.0], [0.0, 0.0], [0.5, 1.0]).round(6)
+    array([[0.5, 0.5]])
+    """
+    omega = np.asarray(omega, dtype=np.float64)
+    totals = omega.sum(axis=1, keepdims=True)
+    if (totals <= 0).any():
+        target = int(np.flatnonzero(totals <= 0)[0])
+        raise ValueError(f"omega: target {target} has no member. Drop the target or give it one.")
+    normalised = omega / totals
+    if lower is None and upper is None:
+        return normalised
+    lower = np.zeros(omega.shape[1]) if lower is None else lower
+    upper = np.ones(omega.shape[1]) if upper is None else upper
+    target_shares = np.asarray(target_shares, dtype=np.float64)
+    check_share_bounds(lower, upper, omega > 0, names, target_lower=target_shares, target_upper=target_shares)
+    with np.errstate(divide="ignore"):
+        selection, *_ = project_onto_shares(np.log(normalised), lower, upper, sample_weight=target_shares)
+    return selection
+
+
+def calibrate_offsets(logits, lower, upper):
     """Offsets on the logits under which the shares of the argmax meet bounds.
 
     They are the prices of the assignment of rows to columns that maximises the total logit within the
@@ -69,8 +531,6 @@ def calibrate_offsets(logits, lower, upper, *, sample_weight=None):
         Finite gate logits of the rows to calibrate on.
     lower, upper : array-like of shape (n_columns,)
         Bounds of the hard shares; equal bounds ask for an exact share.
-    sample_weight : ndarray of shape (n_rows,), default=None
-        Row weights.
 
     Returns
     -------
@@ -90,11 +550,10 @@ def calibrate_offsets(logits, lower, upper, *, sample_weight=None):
     """
     lower, upper = check_share_sums(lower, upper)
     logits = np.asarray(logits, dtype=np.float64)
-    weight = normalised_weight(sample_weight, len(logits))
-    rows = np.flatnonzero(weight)
     open_ = np.flatnonzero(upper > 0)
     offsets = np.where(upper > 0, 0.0, -np.inf)
-    offsets[open_] = _prices(logits[np.ix_(rows, open_)], lower[open_], upper[open_], weight[rows])
+    weight = normalised_weight(None, len(logits))
+    offsets[open_] = _prices(logits[:, open_], lower[open_], upper[open_], weight)
     return offsets, _hard_shares(logits + offsets, weight)
 
 

@@ -7,8 +7,7 @@ import torch
 from torch import nn
 from torch.nn.functional import softplus
 
-from .._numerics._competence import competence_posterior
-from .._numerics._profiles import tally_answers
+from .._numerics._answers import competence_posterior, tally_answers
 from ._batches import Rows
 from ._modules import MLPEnsemble
 from ._net import Net, train

@@ -6,11 +6,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from .._numerics._dirichlet_categorical import responsibilities
+from ._e_steps import responsibilities
 from ._modules import build_ensemble
 from ._net import Net, predict_batches
-
-_BLOCK = 1 << 16  # rows whose counts are made sparse at once
 
 
 class Behaviours(nn.Module):
@@ -141,19 +139,3 @@ def temper(consensus, n_members):
     """
     beta = torch.as_tensor(np.geomspace(2.0, 0.5, n_members), dtype=consensus.dtype, device=consensus.device)
     return beta[:, None, None] * torch.log_softmax(consensus, 2)
-
-
-def sparse_counts(counts):
-    """Counts (n, C) as labels (n, D), int64, and votes (n, D), float64, of each item's distinct classes.
-
-    D is the largest number of distinct classes of an item; shorter items are padded with zero votes.
-    """
-    sizes = np.count_nonzero(counts, axis=1)
-    shape = (len(counts), max(1, sizes.max(initial=1)))
-    labels, votes = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-    for start in range(0, len(counts), _BLOCK):  # index arrays of all rows would be larger than the result
-        block = slice(start, start + _BLOCK)
-        rows, columns = np.nonzero(counts[block])
-        slot = np.arange(len(rows)) - np.repeat(np.cumsum(sizes[block]) - sizes[block], sizes[block])
-        labels[block][rows, slot], votes[block][rows, slot] = columns, counts[block][rows, columns]
-    return labels, votes

@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 import torch
 
-from .._numerics._label_likelihood import expected_likelihood
-from .._numerics._missing_answers import answer_posterior
+from .._numerics._answers import expected_likelihood
+from ._e_steps import answer_posterior
 from ._modules import build_ensemble
 from ._net import Net, predict_batches
 

@@ -13,8 +13,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from ..annotations import to_counts
 from ..cluster import AnnotatorLDA
+from ..crowd import NetClassifier
 from ..datasets import load_crowd, make_expert_groups, make_expert_pairs, sample_identified
-from ..deferral._net_classifier import NetClassifier
 
 
 @dataclass

@@ -8,12 +8,11 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._encoding import check_row_count
+from .._encoding import check_row_count, sparse_counts
 from .._net_parameters import NET_CONSTRAINTS
-from .._numerics._dirichlet_categorical import responsibilities
 from .._numerics._marginal_likelihood import is_whole, log_marginal
 from .._sklearn import Interval, StrOptions, fit_context
-from .._torch._annotation_net import sparse_counts
+from .._torch._e_steps import responsibilities
 from .._torch._net import predict_batches
 from ..annotations import encode_counts
 from ._behaviour_training import BehaviourTrainingMixin

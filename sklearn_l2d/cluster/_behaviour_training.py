@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from .._encoding import check_row_count
-from .._numerics._marginal_likelihood import likelihood_method
-from .._torch._annotation_net import build_annotation_net, drop_consensus, sparse_counts, survey
+from .._encoding import check_row_count, sparse_counts
+from .._numerics._marginal_likelihood import check_alpha, likelihood_method
+from .._torch._annotation_net import build_annotation_net, drop_consensus, survey
 from .._torch._batches import Rows
 from .._torch._modules import check_module
 from .._torch._net import train
@@ -141,18 +141,6 @@ class TrainingData(NamedTuple):
     votes: np.ndarray
     classes: np.ndarray
     fresh: bool
-
-
-def check_alpha(alpha, n_clusters):
-    """Concentration (n_clusters,) for the parameter `alpha`, a number or one number per cluster."""
-    values = np.asarray(alpha, dtype=float)
-    if values.ndim > 1 or (values.ndim == 1 and len(values) != n_clusters):
-        raise ValueError(
-            f"alpha has shape {values.shape}; pass a number, or one number for each of n_clusters={n_clusters}."
-        )
-    if not (np.isfinite(values) & (values > 0)).all():
-        raise ValueError(f"alpha={alpha!r} has entries that are not positive and finite; raise them above 0.")
-    return np.broadcast_to(values, (n_clusters,)).copy()
 
 
 def warn_of_collapse(weights, distance):

@@ -5,8 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from .._encoding import as_floats
-from .._numerics._competence import competence_posterior
-from .._numerics._profiles import prior_strengths, tally_answers
+from .._numerics._answers import competence_posterior, prior_strengths, tally_answers
 from ._expert_encoder import ExpertEncoder
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .._encoding import as_floats
-from .._numerics._label_likelihood import (
+from .._numerics._answers import (
     answer_likelihood,
     error_nats,
     expected_likelihood,

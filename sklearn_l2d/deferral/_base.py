@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from .._encoding import check_row_count, is_frame
+from .._numerics._answers import temper
 from .._numerics._assignment import assign_members
-from .._numerics._label_likelihood import temper
 from .._sklearn import check_weights
 from ..annotations import encode_annotations, split_target
 from ..metrics import team_accuracy

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._numerics._profiles import own_correctness
+from .._numerics._answers import own_correctness
 from .._sklearn import HasMethods
 from ._base import BaseDeferrer
 from ._fitting import FittingMixin

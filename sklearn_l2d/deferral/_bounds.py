@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._encoding import as_floats
-from .._numerics._feasibility import check_share_bounds
-from .._numerics._selection import selection_weights
+from .._numerics._shares import check_share_bounds, restricts, selection_weights
 
 
 class ShareBounds(NamedTuple):
@@ -56,11 +55,6 @@ class ShareBounds(NamedTuple):
         lower[target] = np.maximum(lower[target], self.expert_lower[expert])
         upper[target] = np.minimum(upper[target], self.expert_upper[expert])
         return self._replace(target_lower=lower, target_upper=upper)
-
-
-def restricts(lower, upper):
-    """Whether bounds on shares exclude anything."""
-    return bool((lower > 0).any() or (upper < 1).any())
 
 
 def share_bounds(coverage, workload, cluster_workload, experts, target_names):

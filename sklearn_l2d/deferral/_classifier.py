@@ -4,11 +4,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from .._encoding import some
-from .._numerics._label_likelihood import fit_temperature, temper
+from .._numerics._answers import fit_temperature, temper
+from .._sklearn import take_rows
 
 _FLOOR = 1e-6  # probability of a class that a fold did not contain
 
@@ -89,8 +89,8 @@ def _out_of_fold(classifier, X, y, y_codes, classes, cv, seed):
         if len(np.unique(y_codes[seen])) < 2:
             proba[unseen, y_codes[seen][0]] = 1.0  # a fold of one class has nothing to learn
         else:
-            model = clone(classifier).fit(_safe_indexing(X, seen), y[seen])
-            proba[unseen] = expand(model.predict_proba(_safe_indexing(X, unseen)), model.classes_, classes)
+            model = clone(classifier).fit(take_rows(X, seen), y[seen])
+            proba[unseen] = expand(model.predict_proba(take_rows(X, unseen)), model.classes_, classes)
     return proba / proba.sum(1, keepdims=True)
 
 

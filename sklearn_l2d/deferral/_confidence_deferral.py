@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._numerics._profiles import expected_correctness
+from .._numerics._answers import expected_correctness
 from .._sklearn import HasMethods, Interval
 from ._answers import expert_prices
 from ._base import BaseDeferrer

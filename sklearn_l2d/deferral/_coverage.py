@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._encoding import as_floats
-from .._numerics._projection import share_violation
+from .._numerics._shares import share_violation
 from ._bounds import check_feasible, plain_selection, select_members, share_bounds
 from ._gating import calibrate, coverage_offset
 

@@ -11,14 +11,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from .._encoding import check_row_count, is_frame, some
-from .._numerics._profiles import prior_strengths, tally_answers
+from .._numerics._answers import prior_strengths, tally_answers
 from .._sklearn import fit_context
 from .._torch._modules import check_layers, check_module
 from .._torch._seeding import resolve_device
 from ..annotations import encode_annotations, split_target
+from ..crowd import NetClassifier
 from ._bounds import live_shares, plain_selection, share_bounds
 from ._classifier import fit_classifier, judge_classifier, team_classes
-from ._net_classifier import NetClassifier
 
 
 class Team(NamedTuple):

@@ -7,15 +7,13 @@ import numpy as np
 import torch
 from sklearn.model_selection import KFold
 
-from .._numerics._feasibility import nearest_target_shares
 from .._numerics._gate_posterior import gate_log_likelihood, gate_posterior
-from .._numerics._projection import project_onto_shares
-from .._numerics._shares import calibrate_offsets
+from .._numerics._shares import calibrate_offsets, nearest_target_shares, project_onto_shares, restricts
 from .._torch._batches import Rows
 from .._torch._net import train
 from .._torch._seeding import resolve_device, seeded
 from .._torch._target_net import build_target_net, predict_log_proba
-from ._bounds import restricts, select_members, with_classifier
+from ._bounds import select_members, with_classifier
 
 QUANTILES = np.linspace(0, 1, 2001)  # resolution of a coverage path without unlabelled rows
 
@@ -111,7 +109,7 @@ def start_at_bounds(net, problem):
     net.module_.offset.copy_(torch.from_numpy(offset))
 
 
-def train_gate(net, problem, n_epochs, *, seed, dtype, verbose=0, cosine=True, label="gate", e_step=gate_posterior):
+def train_gate(net, problem, n_epochs, *, seed, dtype, verbose=0, cosine=True, e_step=gate_posterior):
     """EM with the E-step on all rows before every epoch and stochastic gradient descent as M-step.
 
     Another `e_step` than `gate_posterior` has its signature.
@@ -152,9 +150,9 @@ def train_gate(net, problem, n_epochs, *, seed, dtype, verbose=0, cosine=True, l
         idle = np.exp(log_gate) * deserted
         targets = posterior.targets * (1 - idle.sum(1, keepdims=True)) + idle
         rows.set_target(targets * problem.weight[:, None])
-        return label
+        return "gate"
 
-    history = train(net, rows, n_epochs, seed=seed, cosine=cosine, verbose=verbose, label=label, on_epoch=start_epoch)
+    history = train(net, rows, n_epochs, seed=seed, cosine=cosine, verbose=verbose, label="gate", on_epoch=start_epoch)
     return [record | extra for record, extra in zip(history, records, strict=False)]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
-from .._numerics._profiles import prior_strengths, shrunken_correctness
+from .._numerics._answers import prior_strengths, shrunken_correctness
 
 _MEMBERSHIP_WEIGHT = 0.1  # of a behaviour beside correctness, in the distances between experts
 

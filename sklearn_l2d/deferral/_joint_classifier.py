@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.model_selection import KFold
 
-from .._numerics._label_likelihood import fit_temperature, temper
+from .._numerics._answers import fit_temperature, temper
 from .._torch._answer_net import predict_answers
 
 

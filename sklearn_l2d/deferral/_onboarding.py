@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._numerics._profiles import tally_answers
+from .._numerics._answers import tally_answers
 from ._behaviours import behaviour_proba, expert_membership
 from ._roster import RosterMixin
 

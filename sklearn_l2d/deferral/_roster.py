@@ -5,7 +5,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._encoding import is_frame
-from .._numerics._profiles import expected_correctness, shrunken_correctness
+from .._numerics._answers import expected_correctness, shrunken_correctness
 from ..annotations import encode_annotations, from_long
 from ._base import preferences
 from ._bounds import live_shares, plain_selection

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._numerics._profiles import tally_answers
+from .._numerics._answers import tally_answers
 from ._roster import RosterMixin
 
 _TIE = 1e-9  # beyond the noise of sums of floats, below any difference that matters

@@ -5,7 +5,7 @@ import copy
 import numpy as np
 from sklearn.utils.class_weight import compute_sample_weight
 
-from .._numerics._profiles import expected_correctness, tally_answers
+from .._numerics._answers import expected_correctness, tally_answers
 from .._torch._target_net import predict_log_proba
 from ._answers import absent_likelihood, check_error_cost, consultation_nats, team_log_likelihood
 from ._bounds import plain_selection

@@ -3,10 +3,9 @@
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
-from .._numerics._marginal_likelihood import likelihood_method, log_marginal
-from .._torch._annotation_net import sparse_counts
+from .._encoding import sparse_counts
+from .._numerics._marginal_likelihood import check_alpha, likelihood_method, log_marginal
 from ..annotations import encode_annotations, encode_counts
-from ..cluster._behaviour_training import check_alpha
 
 _METHODS = ("auto", "exact", "sobol")
 

@@ -10,10 +10,10 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch
 
-from .._encoding import check_row_count
+from .._encoding import check_row_count, sparse_counts
 from .._last_step import last_step
 from .._numerics._marginal_likelihood import likelihood_method
-from .._torch._annotation_net import sparse_counts, survey
+from .._torch._annotation_net import survey
 from ..annotations import encode_counts
 from ..cluster import AnnotatorLDA
 from ._n_clusters import lowest_perplexity, rate_of_perplexity_change, rates_of_change

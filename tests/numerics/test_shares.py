@@ -1,8 +1,209 @@
 import numpy as np
 import pytest
-from scipy.optimize import linprog
+from scipy.optimize import linprog, minimize
 
-from sklearn_l2d._numerics._shares import calibrate_offsets, coverage_offsets
+from sklearn_l2d._numerics._shares import (
+    calibrate_offsets,
+    check_share_bounds,
+    check_share_sums,
+    nearest_target_shares,
+    project_onto_shares,
+    selection_weights,
+)
+
+
+def random_log_q(seed, n_rows, n_columns, spread=1.5):
+    return np.random.default_rng(seed).normal(scale=spread, size=(n_rows, n_columns))
+
+
+def slsqp_projection(log_q, lower, upper, weight):
+    """The primal problem, solved without any use of its dual."""
+    p = np.exp(log_q - log_q.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    shape = p.shape
+
+    pinned, loose = np.flatnonzero(lower == upper), np.flatnonzero(lower < upper)
+    if not loose.size:
+        pinned = pinned[:-1]  # the last share follows from the others
+
+    def shares(v, columns):
+        return (weight @ v.reshape(shape))[columns]
+
+    result = minimize(
+        lambda v: weight @ (v.reshape(shape) * np.log(v.reshape(shape) / p)).sum(axis=1),
+        p.ravel(),
+        jac=lambda v: (weight[:, None] * (np.log(v.reshape(shape) / p) + 1)).ravel(),
+        bounds=[(1e-12, 1)] * p.size,
+        constraints=[
+            {"type": "eq", "fun": lambda v: v.reshape(shape).sum(axis=1) - 1},
+            {"type": "eq", "fun": lambda v: shares(v, pinned) - lower[pinned]},
+            {"type": "ineq", "fun": lambda v: shares(v, loose) - lower[loose]},
+            {"type": "ineq", "fun": lambda v: upper[loose] - shares(v, loose)},
+        ],
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    assert result.success
+    return result.x.reshape(shape)
+
+
+BOUNDS = {
+    "one upper": ([0, 0, 0], [0.2, 1, 1]),
+    "one lower": ([0, 0, 0.6], [1, 1, 1]),
+    "pinned": ([0, 0, 0.5], [1, 1, 0.5]),
+    "balanced": ([0.3, 0.3, 0.4], [0.3, 0.3, 0.4]),
+    "mixed": ([0.1, 0, 0.5], [0.15, 1, 0.7]),
+}
+
+
+@pytest.mark.parametrize("bounds", BOUNDS.values(), ids=BOUNDS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_equals_the_primal_solution(bounds, seed):
+    log_q = random_log_q(seed, 5, 3)
+    lower, upper = map(np.array, bounds)
+    weight = np.random.default_rng(seed).dirichlet(np.full(5, 5.0))
+    q, dual, _, violation = project_onto_shares(log_q, lower, upper, sample_weight=weight)
+    np.testing.assert_allclose(q, slsqp_projection(log_q, lower, upper, weight), atol=1e-6)
+    assert violation <= 1e-8
+    tilted = np.exp(log_q + dual)
+    np.testing.assert_allclose(q, tilted / tilted.sum(axis=1, keepdims=True), atol=1e-12)
+
+
+def test_without_bounds_only_normalises():
+    log_q = random_log_q(0, 4, 3)
+    q, dual, n_iter, violation = project_onto_shares(log_q, [0, 0, 0], [1, 1, 1])
+    np.testing.assert_allclose(q, np.exp(log_q) / np.exp(log_q).sum(axis=1, keepdims=True))
+    assert n_iter == 0
+    assert violation == 0
+    assert not dual.any()
+
+
+def test_upper_zero_masks_and_lower_one_takes_all():
+    log_q = random_log_q(1, 6, 3)
+    q, dual, *_ = project_onto_shares(log_q, [0, 0, 0], [0, 1, 1])
+    assert (q[:, 0] == 0).all()
+    assert dual[0] == -np.inf
+    np.testing.assert_allclose(project_onto_shares(log_q, [0, 0, 1], [1, 1, 1])[0], [[0, 0, 1]] * 6)
+
+
+def test_far_away_columns_are_reached():
+    log_q = random_log_q(2, 50, 3)
+    log_q[:, 2] -= 3000.0
+    q, _, _, violation = project_onto_shares(log_q, [0, 0, 0.4], [0.1, 1, 0.4])
+    assert violation <= 1e-8
+    np.testing.assert_allclose(q.mean(axis=0), [0.1, 0.5, 0.4], atol=1e-7)
+
+
+def test_upper_bounds_that_add_up_to_one_are_exact():
+    q, *_ = project_onto_shares(random_log_q(3, 100, 3, 4.0), [0, 0, 0], [0.39, 0.39, 0.22])
+    np.testing.assert_allclose(q.mean(axis=0), [0.39, 0.39, 0.22], atol=1e-8)
+
+
+def test_warm_start_takes_fewer_steps_and_changes_nothing():
+    log_q = random_log_q(4, 200, 6)
+    bounds = np.full(6, 1 / 6)
+    q, dual, cold, _ = project_onto_shares(log_q, bounds, bounds)
+    again, _, warm, _ = project_onto_shares(log_q + 1e-6, bounds, bounds, dual=dual)
+    assert warm == 0 < cold
+    np.testing.assert_allclose(again, q, atol=1e-7)
+
+
+def test_large_problem_starts_from_a_subset():
+    log_q = random_log_q(5, 60_000, 10, 3.0)
+    bounds = np.full(10, 0.1)
+    q, _, n_iter, violation = project_onto_shares(log_q, bounds, bounds)
+    assert violation <= 1e-8
+    assert n_iter <= 4
+    np.testing.assert_allclose(q.mean(axis=0), bounds, atol=1e-8)
+
+
+def test_rows_that_cannot_reach_a_column_keep_out_of_it():
+    log_q = random_log_q(6, 40, 3)
+    log_q[:20, 0] = -np.inf
+    q, _, _, violation = project_onto_shares(log_q, [0.45, 0, 0], [1, 1, 1])
+    assert (q[:20, 0] == 0).all()
+    assert violation <= 1e-8
+
+
+def test_a_row_without_a_column_is_named():
+    log_q = random_log_q(7, 4, 2)
+    log_q[2, 1] = -np.inf
+    with pytest.raises(ValueError, match="row 2"):
+        project_onto_shares(log_q, [0, 0], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "message"),
+    [
+        ([0, 0, 0], [0.39, 0.39, 0.2], "upper share bounds add up to 0.98"),
+        ([0.5, 0.4, 0.3], [1, 1, 1], "lower share bounds add up to 1.2"),
+        ([0.5, 0, 0], [0.4, 1, 1], "'ann' exceeds"),
+        ([0, -0.1, 0], [1, 1, 1], r"'bob' are \(-0.1, 1\)"),
+        ([0, 0, 0], [1, 1, np.nan], "'eve'"),
+    ],
+)
+def test_contradictory_bounds_are_refused(lower, upper, message):
+    with pytest.raises(ValueError, match=message):
+        check_share_sums(lower, upper, ["ann", "bob", "eve"])
+
+
+def test_the_infeasible_dual_is_refused():
+    with pytest.raises(ValueError, match=r"Raise them by 0\.02"):
+        project_onto_shares(random_log_q(8, 10, 3), [0, 0, 0], [0.39, 0.39, 0.2])
+
+
+SUPPORT = np.array([[1, 1, 0], [0, 0, 1]])
+
+
+def test_support_decides_feasibility():
+    check_share_bounds([0.3, 0.3, 0], [1, 1, 1], SUPPORT, target_upper=[0.6, 1])
+    with pytest.raises(ValueError) as error:
+        check_share_bounds(
+            [0.3, 0.3, 0],
+            [1, 1, 1],
+            SUPPORT,
+            ["ann", "bob", "eve"],
+            target_upper=[0.5, 1],
+            target_names=["g", "clf"],
+        )
+    message = str(error.value)
+    assert all(f"lower bound 0.3 of {name!r}" in message for name in ("ann", "bob"))
+    assert "upper bound 0.5 of target 'g'" in message
+    assert "by at least 0.1" in message
+    assert "eve" not in message
+
+
+def test_nearest_target_shares():
+    shares = nearest_target_shares([0.8, 0.2], [0, 0, 0], [0.25, 0.3, 1], SUPPORT)
+    np.testing.assert_allclose(shares, [0.55, 0.45], atol=1e-9)
+    kept = nearest_target_shares([0.4, 0.6], [0, 0, 0], [0.25, 0.3, 1], SUPPORT)
+    np.testing.assert_allclose(kept, [0.4, 0.6], atol=1e-9)
+
+
+def test_selection_weights_without_bounds_are_the_memberships():
+    omega = np.array([[2.0, 1.0, 1.0], [0.0, 0.0, 3.0]])
+    np.testing.assert_allclose(selection_weights(omega, [0.4, 0.6]), [[0.5, 0.25, 0.25], [0, 0, 1]])
+    loose = selection_weights(omega, [0.4, 0.6], [0, 0, 0], [0.9, 0.9, 0.9])
+    np.testing.assert_allclose(loose, [[0.5, 0.25, 0.25], [0, 0, 1]])
+
+
+def test_selection_weights_serve_the_bounds():
+    rng = np.random.default_rng(0)
+    omega, shares = rng.random((3, 5)), np.array([0.2, 0.3, 0.5])
+    selection = selection_weights(omega, shares, [0, 0.3, 0, 0, 0], [0.05, 1, 1, 1, 1])
+    served = shares @ selection
+    np.testing.assert_allclose(served[[0, 1]], [0.05, 0.3], atol=1e-8)
+    np.testing.assert_allclose(selection.sum(axis=1), 1)
+    # The tilt of an expert is the same in every target.
+    tilt = selection / omega
+    np.testing.assert_allclose(tilt[:, 0] / tilt[:, 2], np.full(3, tilt[0, 0] / tilt[0, 2]), rtol=1e-8)
+
+
+def test_selection_weights_refuse_what_cannot_be():
+    with pytest.raises(ValueError, match="target 1 has no member"):
+        selection_weights([[1, 0], [0, 0]], [0.5, 0.5])
+    with pytest.raises(ValueError, match="cannot be met together"):
+        selection_weights([[1, 0], [0, 1]], [0.5, 0.5], [0, 0], [0.2, 1])
 
 
 def random_logits(seed, n_rows, n_columns):
@@ -67,12 +268,6 @@ def test_masked_column_gets_nothing():
     assert achieved[2] == pytest.approx(1)
 
 
-def test_weighted_rows():
-    logits = np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [0.0, 4.0]])
-    _, achieved = calibrate_offsets(logits, [0, 0.4], [1, 0.4], sample_weight=[5, 1, 2, 2])
-    np.testing.assert_allclose(achieved, [0.6, 0.4])
-
-
 def test_ties_are_reported():
     logits = np.zeros((10, 3))
     logits[:, 0] = 1
@@ -86,27 +281,7 @@ def test_ties_are_reported():
         assert set(np.round(achieved, 12)) <= {0, 0.4, 0.6, 1}
 
 
-def test_coverage_offsets_serve_a_whole_path():
-    logits = random_logits(3, 500, 4)
-    coverages = [0, 0.1, 0.35, 0.5, 0.999, 1]
-    offsets, achieved = coverage_offsets(logits, coverages)
-    for requested, row, share in zip(coverages, offsets, achieved, strict=True):
-        assert abs(share - requested) <= 0.5 / 500 + 1e-12
-        assert shares_of(logits + row)[-1] == pytest.approx(share)
-    single, _ = calibrate_offsets(logits, [0, 0, 0, 0.35], [1, 1, 1, 0.35])
-    np.testing.assert_allclose(offsets[2], single)
-
-
 def test_offsets_lie_half_way_between_rows():
     logits = np.column_stack([np.zeros(4), [1.0, 2.0, 5.0, 9.0]])
-    assert coverage_offsets(logits, [0.5])[0][0].tolist() == [0, -3.5]
     both, _ = calibrate_offsets(logits, [0.5, 0.5], [0.5, 0.5])
     assert both[1] - both[0] == pytest.approx(-3.5)
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("column", [0, 1, -1])
-def test_any_column_can_be_set(seed, column):
-    logits = random_logits(seed, 100, 3)
-    offsets, achieved = coverage_offsets(logits, [0.25], column=column)
-    assert shares_of(logits + offsets[0])[column] == pytest.approx(0.25) == achieved[0]

@@ -9,13 +9,15 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from strategies import annotation_codes, permutations
 
-from sklearn_l2d._numerics._label_likelihood import (
+from sklearn_l2d._numerics._answers import (
     answer_likelihood,
     expected_likelihood,
     fit_temperature,
     log_likelihood_of_answers,
+    prior_strengths,
+    shrunken_correctness,
+    tally_answers,
 )
-from sklearn_l2d._numerics._profiles import prior_strengths, shrunken_correctness, tally_answers
 from sklearn_l2d.deferral import ClusterDeferral
 
 few = settings(max_examples=12)
@@ -69,11 +71,11 @@ def test_tallies_are_counts_and_profiles_are_probabilities(problem):
 def test_a_temperature_is_never_worse_than_none(seed, n, n_classes, scale):
     rng = np.random.default_rng(seed)
     log_proba = log_softmax(scale * rng.normal(size=(n, n_classes)), axis=1)
-    y, weight = rng.integers(n_classes, size=n), rng.random(n) + 0.01
-    temperature = fit_temperature(log_proba, y, weight)
+    y = rng.integers(n_classes, size=n)
+    temperature = fit_temperature(log_proba, y)
 
     def likelihood(t):
-        return np.average(log_softmax(log_proba / t, axis=1)[np.arange(n), y], weights=weight)
+        return log_softmax(log_proba / t, axis=1)[np.arange(n), y].mean()
 
     assert 0.05 <= temperature <= 20
     assert likelihood(temperature) >= likelihood(1.0) - 1e-12

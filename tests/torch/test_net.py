@@ -9,7 +9,8 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
 
-from sklearn_l2d._torch._annotation_net import build_annotation_net, drop_consensus, pick, sparse_counts, temper
+from sklearn_l2d._encoding import sparse_counts
+from sklearn_l2d._torch._annotation_net import build_annotation_net, drop_consensus, pick, temper
 from sklearn_l2d._torch._batches import RowBatches, Rows
 from sklearn_l2d._torch._modules import MLPEnsemble, ModuleEnsemble, check_module
 from sklearn_l2d._torch._net import predict_batches, train

@@ -1,16 +1,51 @@
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
-from sklearn_l2d._numerics._label_likelihood import (
+from sklearn_l2d._numerics._answers import (
     answer_likelihood,
+    competence_posterior,
     error_nats,
     expected_likelihood,
     fit_temperature,
     log_likelihood_of_answers,
+    shrunken_correctness,
     temper,
 )
+
+RIGHT = np.array([[3.0, 0.0, 1.0], [0.0, 0.0, 0.0], [10.0, 2.0, 0.0]])
+SEEN = np.array([[4.0, 0.0, 5.0], [0.0, 0.0, 0.0], [10.0, 2.0, 3.0]])
+
+
+def test_a_flat_prior_gives_the_moments_of_the_beta_posterior():
+    mean, variance = competence_posterior(RIGHT, SEEN, 0.4, (np.inf, 5.0))
+    posterior = stats.beta(RIGHT + 2, SEEN - RIGHT + 3)
+    assert_allclose(mean, posterior.mean(), rtol=1e-12)
+    assert_allclose(variance, posterior.var(), rtol=1e-12)
+
+
+def test_two_levels_give_the_moments_of_the_mixture_of_betas():
+    center, strengths = 0.7, (3.0, 2.5)
+    mean, variance = competence_posterior(RIGHT, SEEN, center, strengths)
+    for expert in range(3):
+        n_right, n = RIGHT[expert].sum(), SEEN[expert].sum()
+        own = stats.beta(3.0 * center + n_right, 3.0 * (1 - center) + n - n_right)
+        # equally probable values of the expert's own correctness
+        grid = own.ppf((np.arange(20000) + 0.5) / 20000)[:, None]
+        posterior = stats.beta(RIGHT[expert] + 2.5 * grid, SEEN[expert] - RIGHT[expert] + 2.5 * (1 - grid))
+        first, second = posterior.mean().mean(0), (posterior.var() + posterior.mean() ** 2).mean(0)
+        assert_allclose(mean[expert], first, rtol=1e-6)
+        assert_allclose(variance[expert], second - first**2, rtol=1e-4)
+
+
+def test_the_mean_is_the_shrunken_correctness_and_the_variance_falls_with_data():
+    mean, variance = competence_posterior(RIGHT, SEEN, 0.7, (3.0, 2.5))
+    assert_allclose(mean, shrunken_correctness(RIGHT, SEEN, 0.7, (3.0, 2.5)), rtol=1e-12)
+    more = competence_posterior(100 * RIGHT, 100 * SEEN, 0.7, (3.0, 2.5))[1]
+    assert (more[SEEN > 0] < variance[SEEN > 0]).all()
 
 
 def test_answers_by_hand():
@@ -47,12 +82,11 @@ def test_temperature_is_the_most_likely_one():
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(400, 3)) * 2
     y = (np.cumsum(np.exp(log_softmax(logits / 3, axis=1)), axis=1) > rng.random((400, 1))).argmax(1)
-    weight = rng.random(400)
 
     def loss(temperature):
-        return -np.average(log_softmax(logits / temperature, axis=1)[np.arange(400), y], weights=weight)
+        return -np.average(log_softmax(logits / temperature, axis=1)[np.arange(400), y])
 
     expected = minimize_scalar(loss, bounds=(0.5, 10), method="bounded").x
-    assert fit_temperature(log_softmax(logits, axis=1), y, weight) == pytest.approx(expected, rel=1e-3)
+    assert fit_temperature(log_softmax(logits, axis=1), y) == pytest.approx(expected, rel=1e-3)
     assert expected == pytest.approx(3, abs=0.6)
     np.testing.assert_allclose(temper(logits, 3.0), log_softmax(logits / 3, axis=1))
