@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from ._cli import _report, _routing_report
+from ._cli import _onboarding_report, _routing_report
 from ._cli._crowds import digits_crowd, real_crowd
 from ._cli._onboarding import (
     Settings,
@@ -157,7 +157,7 @@ def run(args):
         progress=not args.quiet,
     )
     crowd = load(args)
-    say(*_report.tell_crowd(crowd))
+    say(*_onboarding_report.tell_crowd(crowd))
     if crowd.annotations is None:
         tell_archive(crowd, settings)
     else:
@@ -178,8 +178,8 @@ def tell_archive(crowd, settings):
     """Story of an archive without a roster: how many behaviours there are, and what they are like."""
     perplexities = compare_sizes(crowd, settings, sorted({*_SIZES, settings.n_clusters}))
     behaviours = learn_behaviours(crowd, settings)
-    say(*_report.tell_sizes(perplexities, len(crowd.classes), settings.n_clusters))
-    say(*_report.tell_behaviours(describe_behaviours(behaviours, crowd)))
+    say(*_onboarding_report.tell_sizes(perplexities, len(crowd.classes), settings.n_clusters))
+    say(*_onboarding_report.tell_behaviours(describe_behaviours(behaviours, crowd)))
     say("There are no known experts to place, hence no roster and no figure.")
 
 
@@ -193,11 +193,14 @@ def tell_onboarding(crowd, settings, figure=None, output=None):
     """
     behaviours = learn_behaviours(crowd, settings)
     roster = place_experts(behaviours, crowd)
-    say(*_report.tell_behaviours(describe_behaviours(behaviours, crowd)))
-    say(*_report.tell_roster(roster))
-    say(*_report.tell_ends(roster))
+    say(*_onboarding_report.tell_behaviours(describe_behaviours(behaviours, crowd)))
+    say(*_onboarding_report.tell_roster(roster))
+    say(*_onboarding_report.tell_ends(roster))
     verdicts = judge(crowd, roster)
-    say(*(_report.tell_verdicts(crowd, verdicts) if verdicts else _report.tell_without_truth(roster)))
+    if verdicts:
+        say(*_onboarding_report.tell_verdicts(crowd, verdicts))
+    else:
+        say(*_onboarding_report.tell_without_truth(roster))
     if output is not None:
         write_roster(output, roster)
         say(f"Roster written to {output}.")

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_l2d import __main__ as command
 from sklearn_l2d._cli._onboarding import Roster, agreement_with_others, group_agreement, rank_correlation
-from sklearn_l2d._cli._report import tell_roster, tell_verdicts
+from sklearn_l2d._cli._onboarding_report import tell_roster, tell_verdicts
 from sklearn_l2d._cli._routing import Team, judge_team
 from sklearn_l2d.datasets import load_digits_crowd
 

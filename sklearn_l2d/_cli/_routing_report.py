@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._report import table
+from ._onboarding_report import table
 
 
 def tell_team(team):
