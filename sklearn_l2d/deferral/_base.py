@@ -96,6 +96,22 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return preferences(self._target_scores(self._check_items(X)))
 
+    def decision_function(self, X):
+        """Scores of the decision makers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_targets + 1)
+            The largest one decides; the last column is the classifier.
+        """
+        check_is_fitted(self)
+        return self._target_scores(self._check_items(X))
+
     def assign_experts(self, X, available=None, capacity=None, on_overflow="classifier"):
         """Whom to ask: one expert of the chosen target per item.
 

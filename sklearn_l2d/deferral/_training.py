@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.utils.class_weight import compute_sample_weight
 
 from .._numerics._answers import expected_correctness, tally_answers
-from .._torch._target_net import predict_log_proba
+from .._numerics._gate_posterior import gate_posterior
+from .._torch._target_net import TargetNet, predict_log_proba
 from ._answers import absent_likelihood, check_error_cost, consultation_nats, team_log_likelihood
 from ._bounds import plain_selection
 from ._coverage import CoverageMixin
@@ -17,6 +18,9 @@ _LEAST = 1e-3  # probability of being right below which a target is not ranked a
 
 class GateTrainingMixin(CoverageMixin):
     """Training and calibration of a gate; a subclass sets the targets in `_form_targets`."""
+
+    _gate_net = TargetNet
+    _e_step = staticmethod(gate_posterior)
 
     def _form_targets(self, team):
         """Set `targets_`, `omega_` and what else says who belongs to which target."""
@@ -135,6 +139,7 @@ class GateTrainingMixin(CoverageMixin):
             dtype=self.dtype,
             device=self.device,
             prior_weight=self.prior_weight,
+            net_class=self._gate_net,
         )
         start_at_bounds(gate, problem)
         return gate
@@ -142,7 +147,14 @@ class GateTrainingMixin(CoverageMixin):
     def _train(self, problem, n_epochs, cosine=True):
         seed = self._seed + self.n_iter_
         history = train_gate(
-            self.gate_, problem, n_epochs, seed=seed, dtype=self.dtype, verbose=self.verbose, cosine=cosine
+            self.gate_,
+            problem,
+            n_epochs,
+            seed=seed,
+            dtype=self.dtype,
+            verbose=self.verbose,
+            cosine=cosine,
+            e_step=self._e_step,
         )
         self.history_ = self.history_ + history
         self.n_iter_ = len(self.history_)
