@@ -12,31 +12,13 @@ from pathlib import Path
 import joblib
 
 from .._version import __version__
-from ._bounded import BOUNDED
-from ._calibration import CALIBRATION
-from ._clusters import CLUSTERS, MEMBERSHIPS
-from ._control import CONTROL
 from ._methods import METHODS, options_table
-from ._missing import MISSING
-from ._onboarding import ONBOARDING
 from ._plan import Plan
 from ._runner import Cell, run
-from ._sensitivity import SENSITIVITY
 from ._tables import markdown
-from ._tuning import TUNING
 from ._worlds import SETS
+from .experiments._registry import EXPERIMENTS
 
-EXPERIMENTS = {
-    "onboarding": ONBOARDING,
-    "bounded": BOUNDED,
-    "clusters": CLUSTERS,
-    "memberships": MEMBERSHIPS,
-    "sensitivity": SENSITIVITY,
-    "missing": MISSING,
-    "control": CONTROL,
-    "calibration": CALIBRATION,
-    "tuning": TUNING,
-}
 _SIZES = (25, 50, 100, 200, 500)
 
 _EPILOG = """\

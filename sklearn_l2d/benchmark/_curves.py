@@ -27,6 +27,12 @@ def fit_and_measure(world, deferrer, data):
     return measure(world, deferrer, data) | {"fit_seconds": seconds}
 
 
+def fit_and_judge(world, labels, method, options=None):
+    """Figures of a `Method` on one world, with its chosen options unless others are given."""
+    deferrer = method.build(world, **(method.options if options is None else options))
+    return fit_and_measure(world, deferrer, world.labelled(labels, with_known=method.joint))
+
+
 def measure(world, deferrer, data):
     """Area and points of a deferrer that was fitted to `data`, as `World.labelled` gives it.
 

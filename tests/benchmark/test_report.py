@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from sklearn_l2d.benchmark._calibration import calibration_error
-from sklearn_l2d.benchmark._missing import drop
 from sklearn_l2d.benchmark._tables import markdown, mean, paired, select, spread
+from sklearn_l2d.benchmark.experiments._calibration import calibration_error
+from sklearn_l2d.benchmark.experiments._missing import drop
 
 RECORDS = [
     {"seed": 1, "method": "a", "area": 0.5},

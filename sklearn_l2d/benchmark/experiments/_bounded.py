@@ -4,12 +4,12 @@ import warnings
 
 import numpy as np
 
-from ._curves import fit, team_point
-from ._methods import METHODS
-from ._plan import Experiment
-from ._runner import Cell
-from ._tables import markdown, mean, names, select, spread, yes
-from ._worlds import SETS
+from .._curves import fit, team_point
+from .._methods import METHODS
+from .._plan import Experiment
+from .._runner import Cell
+from .._tables import markdown, mean, names, select, spread, yes
+from .._worlds import SETS
 
 _COVERAGE, _TIMES = 0.5, 2.0
 _SIZES = (25, 50)

@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from ..inspection import PerplexityDisplay
-from ..metrics import membership_dissimilarity
-from ..model_selection import perplexity_curve
+from ...inspection import PerplexityDisplay
+from ...metrics import membership_dissimilarity
+from ...model_selection import perplexity_curve
+from .._curves import fit_and_judge
+from .._methods import METHODS
+from .._plan import Experiment
+from .._runner import Cell
+from .._tables import markdown, names, select, spread
+from .._worlds import SETS
 from . import _paper
-from ._methods import METHODS
-from ._onboarding import fit_and_judge
-from ._plan import Experiment
-from ._runner import Cell
-from ._tables import markdown, names, select, spread
-from ._worlds import SETS
 
 _SET, _SIZE = "digits, 6 experts", 100
 _GROUPINGS = ("clusters, hard", "clusters, soft", "groups")

@@ -4,15 +4,15 @@ from functools import partial
 
 import numpy as np
 
-from .._numerics._gate_posterior import gate_posterior
-from ..deferral import ClusterDeferral, RankedDeferral
-from ..deferral._gating import train_gate
-from ._curves import COVERAGES, fit, team_point
-from ._curves import measure as measure_curve
-from ._plan import Experiment
-from ._runner import Cell
-from ._tables import markdown, names, select, spread
-from ._worlds import SETS
+from ..._numerics._gate_posterior import gate_posterior
+from ...deferral import ClusterDeferral, RankedDeferral
+from ...deferral._gating import train_gate
+from .._curves import COVERAGES, fit, team_point
+from .._curves import measure as measure_curve
+from .._plan import Experiment
+from .._runner import Cell
+from .._tables import markdown, names, select, spread
+from .._worlds import SETS
 
 _SET, _SIZE = "digits, 6 experts", 200
 _REQUESTS = COVERAGES[1:-1]

@@ -1,11 +1,11 @@
 """The choice of options: every method tries four settings on seeds that are not reported."""
 
-from ._methods import METHODS
-from ._onboarding import fit_and_judge
-from ._plan import Experiment
-from ._runner import Cell
-from ._tables import markdown, mean, names
-from ._worlds import SETS
+from .._curves import fit_and_judge
+from .._methods import METHODS
+from .._plan import Experiment
+from .._runner import Cell
+from .._tables import markdown, mean, names
+from .._worlds import SETS
 
 _SETS, _SIZE = ("digits, 6 experts", "digits, 100 experts"), 50
 

@@ -1,9 +1,13 @@
-"""From the labels of experts to encodings (n_experts, n_dimensions), for the comparison of clusterings."""
+"""From the labels of three pairs of experts to encodings (n_experts, n_dimensions), and the cells that compare them."""
 
 from functools import partial
 
-from ..cluster import BetaExpertEncoder, PopulationExpertEncoder
-from ..metrics import consensus_agreement
+from ...cluster import BetaExpertEncoder, PopulationExpertEncoder
+from ...metrics import consensus_agreement
+from .._runner import Cell
+from .._worlds import SETS
+
+SIZE = 100  # labels by name of each expert
 
 
 def _rows(world, labels):
@@ -47,3 +51,15 @@ ENCODERS = {
     "agreement with one net": _one_net,
     "accuracy on the labelled rows": _accuracy,
 }
+
+
+def encoder_cells(experiment, plan, seeds):
+    """Every encoder on each set that has three pairs of simulated experts."""
+    sets = ("digits, 6 experts",) if plan.quick else ("cifar10, 6 experts", "digits, 6 experts")
+    return [Cell(experiment, d, SIZE, seed, e) for d in sets for seed in seeds for e in ENCODERS]
+
+
+def encoder_world(cells):
+    """World of a job, and the labels by name."""
+    world = SETS[cells[0].dataset].build(cells[0].seed)
+    return world, world.identified(SIZE, same_items=False)

@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from .._curves import COVERAGES, fit_and_judge
+from .._methods import METHODS
+from .._plan import Experiment
+from .._runner import Cell
+from .._tables import markdown, mean, names, paired, select, spread, yes
+from .._worlds import SETS
 from . import _paper
-from ._curves import COVERAGES, fit_and_measure
-from ._methods import METHODS
-from ._plan import Experiment
-from ._runner import Cell
-from ._tables import markdown, mean, names, paired, select, spread, yes
-from ._worlds import SETS
 
 _PAPER = {
     "CIFAR-100": "CIFAR-100, N'=100 / 200",
@@ -37,12 +37,6 @@ def measure(cells):
     for cell in cells:
         labels = world.identified(cell.size, dataset.same_items)
         yield fit_and_judge(world, labels, METHODS[cell.method])
-
-
-def fit_and_judge(world, labels, method, options=None):
-    """Figures of one method on one world, with its chosen options unless others are given."""
-    deferrer = method.build(world, **(method.options if options is None else options))
-    return fit_and_measure(world, deferrer, world.labelled(labels, with_known=method.joint))
 
 
 def report(records):

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from ..datasets import make_class_experts
-from ..deferral import OneStageDeferral
+from ...datasets import make_class_experts
+from ...deferral import OneStageDeferral
+from .._curves import fit
+from .._plan import Experiment
+from .._runner import Cell
+from .._tables import markdown, names, paired, select, spread, standard_error, yes
+from .._worlds import CALIBRATION_SETS
 from . import _paper
-from ._curves import fit
-from ._plan import Experiment
-from ._runner import Cell
-from ._tables import markdown, names, paired, select, spread, standard_error, yes
-from ._worlds import CALIBRATION_SETS
 
 _EXPERTS = (1, 4, 8, 12)
 _CORRECTNESS = (0.2, 0.4, 0.6, 0.8, 0.95)

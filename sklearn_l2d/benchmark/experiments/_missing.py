@@ -1,15 +1,15 @@
-"""Missing annotations, balanced workload and the scope of the constraint: the tables and figures of PL2D."""
+"""Missing annotations, and balanced against free workload: tables and figures of PL2D."""
 
 import numpy as np
 
-from ..metrics import workload_distribution
+from ...metrics import workload_distribution
+from .._curves import COVERAGES, fit, fit_and_measure, team_point
+from .._methods import MISSING_METHODS
+from .._plan import Experiment
+from .._runner import Cell
+from .._tables import markdown, mean, names, select, spread, yes
+from .._worlds import SETS
 from . import _paper
-from ._curves import COVERAGES, fit, fit_and_measure, team_point
-from ._methods import MISSING_METHODS
-from ._plan import Experiment
-from ._runner import Cell
-from ._tables import markdown, mean, names, select, spread, yes
-from ._worlds import SETS
 
 _RATES = (0.0, 0.3, 0.5, 0.7)
 _SIZE = 200
