@@ -35,7 +35,7 @@ def standard_error(values):
 
 def select(records, figure, **fields):
     """Values of a figure in the records with these fields, in the order of the seeds."""
-    chosen = [r for r in records if all(r[name] == value for name, value in fields.items()) and figure in r]
+    chosen = [r for r in _having(records, fields) if figure in r]
     return [r[figure] for r in sorted(chosen, key=lambda r: r["seed"])]
 
 
@@ -45,14 +45,18 @@ def mean(records, figure, **fields):
     return float(np.mean(values)) if values else np.nan
 
 
-def names(records, field):
-    """Distinct values of a field, in the order of their first appearance."""
-    return list(dict.fromkeys(r[field] for r in records))
+def names(records, field, **fields):
+    """Distinct values of a field in the records with these fields, in the order of their first appearance."""
+    return list(dict.fromkeys(r[field] for r in _having(records, fields)))
 
 
 def yes(condition):
     """A verdict that is easy to search for."""
     return "yes" if condition else "NO"
+
+
+def _having(records, fields):
+    return [r for r in records if all(r[name] == value for name, value in fields.items())]
 
 
 def _cell(value):

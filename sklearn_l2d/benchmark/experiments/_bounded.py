@@ -65,7 +65,7 @@ def report(records):
     """Accuracies, the busiest expert, and who leads."""
     parts = []
     for dataset in names(records, "dataset"):
-        sizes = names([r for r in records if r["dataset"] == dataset], "size")
+        sizes = names(records, "size", dataset=dataset)
         rows = []
         for method in names(records, "method"):
             row = [method]

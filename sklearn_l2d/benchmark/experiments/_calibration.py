@@ -57,7 +57,7 @@ def report(records):
     """Errors by number and ability of the experts, and in how many cells one-vs-all is better."""
     parts = []
     for dataset in names(records, "dataset"):
-        settings = list(dict.fromkeys(r["method"].split(", ")[1] for r in records if r["dataset"] == dataset))
+        settings = list(dict.fromkeys(method.split(", ")[1] for method in names(records, "method", dataset=dataset)))
         rows, wins, gaps = [], [], []
         for setting in settings:
             errors = {s: select(records, "ECE", dataset=dataset, method=f"{s}, {setting}") for s in _SURROGATES}

@@ -51,7 +51,7 @@ def report(records):
 def _areas(records, dataset):
     stands_for = SETS[dataset].stands_for
     paper = next((_PAPER[name] for name in _PAPER if stands_for.startswith(name) or name in stands_for), None)
-    sizes = names([r for r in records if r["dataset"] == dataset], "size")
+    sizes = names(records, "size", dataset=dataset)
     rows = []
     for method in names(records, "method"):
         row = [method, *(spread(select(records, "area", dataset=dataset, size=s, method=method)) for s in sizes)]
@@ -84,7 +84,7 @@ def _points(records):
         if METHODS[method].controlled:
             continue
         for dataset in names(records, "dataset"):
-            for size in names([r for r in records if r["dataset"] == dataset], "size"):
+            for size in names(records, "size", dataset=dataset):
                 where = {"dataset": dataset, "size": size, "method": method}
                 figures = [select(records, f, **where) for f in ("coverage", "accuracy", "area_point", "area")]
                 if figures[0]:
@@ -101,7 +101,7 @@ def _order(records):
     baselines = [m for m in names(records, "method") if METHODS[m].role == "baseline"]
     rows = []
     for dataset in names(records, "dataset"):
-        for size in names([r for r in records if r["dataset"] == dataset], "size"):
+        for size in names(records, "size", dataset=dataset):
             if size > 50:
                 continue
             area = {m: mean(records, "area", dataset=dataset, size=size, method=m) for m in names(records, "method")}
@@ -127,7 +127,7 @@ def _crossover(records):
     specific = [m for m in names(records, "method") if METHODS[m].specific]
     rows = []
     for dataset in names(records, "dataset"):
-        sizes = sorted(names([r for r in records if r["dataset"] == dataset], "size"))
+        sizes = sorted(names(records, "size", dataset=dataset))
         row = [dataset]
         for rivals in (_PAPERS_OWN, (_OURS,)):
             ahead = []
@@ -151,7 +151,7 @@ def _controls(records):
     for dataset in names(records, "dataset"):
         if not SETS[dataset].stands_for.startswith("negative control"):
             continue
-        for size in names([r for r in records if r["dataset"] == dataset], "size"):
+        for size in names(records, "size", dataset=dataset):
             where = {"dataset": dataset, "size": size, "method": _OURS}
             team, alone = (select(records, figure, **where) for figure in ("accuracy", "classifier"))
             rows.append([dataset, size, spread(alone), spread(team), spread(np.subtract(team, alone))])
@@ -172,7 +172,7 @@ def _seconds(records):
 def draw(records, plt):
     """Curves of all methods at a small and a large number of labels, one figure for each set."""
     for dataset in names(records, "dataset"):
-        sizes = sorted(names([r for r in records if r["dataset"] == dataset], "size"))
+        sizes = sorted(names(records, "size", dataset=dataset))
         chosen = sizes if len(sizes) < 3 else [sizes[0], sizes[len(sizes) // 2], sizes[-1]]
         figure, axes = plt.subplots(1, len(chosen), figsize=(4.2 * len(chosen) + 2.2, 4.2), sharey=True, squeeze=False)
         for ax, size in zip(axes[0], chosen, strict=True):
