@@ -44,9 +44,7 @@ def measure(world, deferrer, data):
         5.2); ``coverage`` and ``accuracy`` of its own point; ``classifier`` and ``people``, accuracy at the two ends;
         ``coverage@c`` and ``accuracy@c`` of the path.
     """
-    path = _path(world, deferrer, data)
-    free = path[0]._free_scores(world.X[world.test])  # scored once: the systems of a path differ in offsets only
-    points = [team_point(world, system, free + system.offsets_) for system in path]
+    points = [team_point(world, system) for system in _path(world, deferrer, data)]
     own, ends = team_point(world, deferrer), (points[0], points[-1])
     figures = {
         "area": coverage_accuracy_auc(*zip(*points, strict=True)),
@@ -68,12 +66,11 @@ def _path(world, deferrer, data):
     return deferrer.coverage_path(COVERAGES, X_unlabeled=data["X_unlabeled"])
 
 
-def team_point(world, deferrer, scores=None):
+def team_point(world, deferrer):
     """Achieved coverage and expected accuracy on the test rows that somebody labelled.
 
     A deferred item goes to the target, among those with a member who labelled it, that is preferred most: real
-    people have not seen most items, and whoever was not asked back then cannot answer now. `scores` of the test rows
-    are computed unless they are given.
+    people have not seen most items, and whoever was not asked back then cannot answer now.
     """
     X, y, annotations = world.X[world.test], world.y[world.test], world.annotations[world.test]
     answered = (annotations >= 0) @ deferrer.selection_.T
@@ -81,7 +78,7 @@ def team_point(world, deferrer, scores=None):
         (annotations == y[:, None]) @ deferrer.selection_.T, answered, where=answered > 0, out=np.zeros(answered.shape)
     )
     own = deferrer.predict(X) == y
-    scores = deferrer._target_scores(deferrer._check_items(X)) if scores is None else deferrer._masked(scores)
+    scores = deferrer.decision_function(X)
     deferred = scores.argmax(1) < len(deferrer.targets_)
     best = np.where(answered > 0, scores[:, :-1], -np.inf).argmax(1)
     rows = np.flatnonzero((annotations >= 0).any(1))
