@@ -1,44 +1,53 @@
 """Requested and achieved coverage under several controls, and the scope of the constraint (PL2D Fig. 7)."""
 
+import time
 from functools import partial
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state
 
 from ..._numerics._gate_posterior import gate_posterior
 from ...deferral import ClusterDeferral, RankedDeferral
-from ...deferral._gating import train_gate
 from .._curves import COVERAGES, fit, team_point
 from .._curves import measure as measure_curve
 from .._plan import Experiment
 from .._runner import Cell
 from .._tables import markdown, names, select, spread
 from .._worlds import SETS
+from ._control_by_training import fit_at_cost, fit_with_penalty
 
 _SET, _SIZE = "digits, 6 experts", 200
 _REQUESTS = COVERAGES[1:-1]
 _SCOPES = (20, 50, 100, "all")
 
 
-def _gate(world, **options):
-    return ClusterDeferral(world.behaviours(4), classifier=world.classifier, random_state=world.seed, **options)
+def _gate(world, kind=ClusterDeferral, **options):
+    return kind(world.behaviours(4), classifier=world.classifier, random_state=world.seed, **options)
 
 
-def _by_training(world, request):
-    return _gate(world, coverage=request)
+def _by_training(gate, data, request):
+    return _fitted(clone(gate).set_params(coverage=request), data)
 
 
-def _by_ranking(world, request):
-    return RankedDeferral(_gate(world), coverage=request, random_state=world.seed)
+def _by_ranking(gate, data, request):
+    return _fitted(RankedDeferral(gate, coverage=request, random_state=gate.random_state), data)
 
 
-def _by_cost(world, request):
-    return RankedDeferral(_gate(world), control="cost", coverage=request, random_state=world.seed)
+def _by_cost(gate, data, request):
+    return fit_at_cost(gate, data, (request, request))[0]
 
 
-def _by_penalty(world, request):
-    return RankedDeferral(_gate(world), control="penalty", coverage=request, random_state=world.seed)
+def _by_penalty(gate, data, request):
+    return fit_with_penalty(gate, data, (request, request), penalty=10.0)
 
 
+def _fitted(deferrer, data):
+    fit(deferrer, data)
+    return deferrer
+
+
+# by name: from an unfitted gate, the arguments of fit and a coverage to a fitted deferrer
 CONTROLS = {
     "constraint in training, calibrated": _by_training,
     "ranking afterwards": _by_ranking,
@@ -65,34 +74,31 @@ def measure(cells):
             yield _scoped(world, data, cell.method.split(" ")[2])
 
 
-def _controlled(world, data, build):
-    figures, seconds = {}, 0.0
+def _controlled(world, data, control):
+    gate, figures, seconds = _gate(world), {}, 0.0
     for request in _REQUESTS:
-        deferrer = build(world, request)
-        seconds += fit(deferrer, data)
+        start = time.process_time()
+        deferrer = control(gate, data, request)
+        seconds += time.process_time() - start
         coverage, accuracy = team_point(world, deferrer)
         figures |= {f"error@{request}": coverage - request, f"accuracy@{request}": accuracy}
     return figures | {"fit_seconds": seconds / len(_REQUESTS)}
 
 
 def _scoped(world, data, scope):
-    gate = _BatchConstrained(world.behaviours(4), classifier=world.classifier, coverage=0.5, random_state=world.seed)
-    gate.constraint_rows = len(data["X"]) if scope == "all" else int(scope)
+    n_rows = len(data["X"]) if scope == "all" else int(scope)
+    gate = _gate(world, _bounded_in_batches(n_rows, world.seed), coverage=0.5)
     fit(gate, data)
     figures = measure_curve(world, gate, data)
     gate.offsets_ = np.zeros_like(gate.offsets_)
     return {"area": figures["area"], "raw error": abs(team_point(world, gate)[0] - 0.5)}
 
 
-class _BatchConstrained(ClusterDeferral):
-    """Meets the bounds in every batch of the E-step, as the papers' code does, instead of on all rows at once."""
-
-    def _train(self, problem, n_epochs, cosine=True):
-        self.history_ = train_gate(
-            self.gate_, problem, n_epochs, seed=self._seed, dtype=self.dtype, cosine=cosine,
-            e_step=partial(_posterior_in_batches, np.random.default_rng(self._seed), self.constraint_rows),
-        )  # fmt: skip
-        self.n_iter_ = len(self.history_)
+def _bounded_in_batches(n_rows, seed):
+    """A `ClusterDeferral` that meets the bounds in every batch of the E-step, as the papers' code does."""
+    rng = np.random.default_rng(check_random_state(seed).randint(2**31 - 1))  # as the deferrer draws its own
+    e_step = staticmethod(partial(_posterior_in_batches, rng, n_rows))
+    return type(ClusterDeferral.__name__, (ClusterDeferral,), {"_e_step": e_step})
 
 
 def _posterior_in_batches(rng, size, log_gate, selection, log_likelihood, *, target_bounds, expert_bounds, **duals):

@@ -1,0 +1,96 @@
+"""Control of coverage by training, as others do it: refits at another cost of asking, and a penalty in the loss.
+
+Both are rivals to compare with, not to deploy: they train more and still miss. With a gate that is trained by EM, hard
+coverage jumps as a function of the cost, since many items flip together. The penalty acts on the soft coverage in
+training, which is not what the decisions show, and its weight has no scale: one is too weak, another drives the gate to
+one side.
+"""
+
+from sklearn.base import clone
+
+from ..._torch._target_net import TargetNet
+from .._curves import fit
+
+
+def fit_at_cost(deferrer, data, bounds, n_refits=8):
+    """Look for the cost of asking at which a deferrer has a requested coverage, by bisection.
+
+    Parameters
+    ----------
+    deferrer : deferrer
+        Unfitted, with a `consultation_cost` that may be negative, and no coverage of its own.
+    data : dict
+        Arguments of its `fit`.
+    bounds : pair of float
+        Of the requested coverage.
+    n_refits : int, default=8
+        Largest number of fits.
+
+    Returns
+    -------
+    fitted : deferrer
+        The one whose `coverage_` is nearest to the request.
+    attempts : list of dict
+        Cost and coverage of every fit.
+    """
+    low, high = bounds
+    cheap, cost, dear = -1.0, 0.0, 1.0  # in errors: asking somebody who costs one is never worth the error it prevents
+    attempts, fits = [], []
+    while len(fits) < n_refits:
+        fits.append(clone(deferrer).set_params(consultation_cost=cost))
+        fit(fits[-1], data)
+        coverage = fits[-1].coverage_
+        attempts.append({"consultation_cost": cost, "coverage": coverage})
+        if low <= coverage <= high:
+            break
+        cheap, dear = (cost, dear) if coverage < low else (cheap, cost)
+        cost = (cheap + dear) / 2
+    return min(fits, key=lambda fitted: max(low - fitted.coverage_, fitted.coverage_ - high)), attempts
+
+
+class _PenalisedNet(TargetNet):
+    """Cross-entropy plus ``penalty * outside ** 2``, `outside` being how far the soft coverage is from its bounds.
+
+    Attributes
+    ----------
+    penalty : float
+        Weight of the second term.
+    coverage_bounds : pair of float
+        Bounds of the mean probability of the last output over a batch.
+    """
+
+    def batch_loss(self, logits, targets, X):
+        low, high = self.coverage_bounds
+        coverage = self.with_prior(logits, *targets[1:]).softmax(-1)[:, -1].mean()
+        outside = (low - coverage).clamp(min=0) + (coverage - high).clamp(min=0)
+        return super().batch_loss(logits, targets, X) + self.penalty * outside**2
+
+
+def fit_with_penalty(deferrer, data, bounds, penalty):
+    """Fit an EM deferrer whose gate also pays for a soft coverage outside of its bounds.
+
+    Parameters
+    ----------
+    deferrer : GatedDeferrer
+        Unfitted.
+    data : dict
+        Arguments of its `fit`.
+    bounds : pair of float
+        Of the requested coverage.
+    penalty : float
+        Weight of the squared distance to them.
+
+    Returns
+    -------
+    fitted : GatedDeferrer
+        Of the kind of `deferrer`; its gate pays no more in `partial_fit`.
+    """
+    kind = type(deferrer)
+    net = type(_PenalisedNet.__name__, (_PenalisedNet,), {"penalty": penalty, "coverage_bounds": bounds})
+    fitted = clone(deferrer)
+    fitted.__class__ = type(kind.__name__, (kind,), {"_gate_net": net})
+    fit(fitted, data)
+    fitted.__class__ = kind  # classes made here cannot be pickled
+    if fitted.gate_ is not None:
+        fitted.gate_.__class__ = TargetNet
+    return fitted
