@@ -1,6 +1,6 @@
 """Teams to benchmark: simulated experts on the digits, real crowds, and the area under their curves."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -10,66 +10,10 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_l2d.annotations import to_counts
 from sklearn_l2d.benchmark._curves import COVERAGES, team_point
-from sklearn_l2d.benchmark._worlds import hold_out
-from sklearn_l2d.cluster import AnnotatorLDA
-from sklearn_l2d.datasets import load_crowd, sample_identified
+from sklearn_l2d.benchmark._worlds import World, hold_out
+from sklearn_l2d.datasets import load_crowd
 from sklearn_l2d.deferral import ClusterDeferral
 from sklearn_l2d.metrics import coverage_accuracy_auc
-
-
-@dataclass
-class World:
-    """Items and everybody's labels, in an archive without names, a pool that experts label by name, and a test set."""
-
-    seed: int
-    X: np.ndarray
-    y: np.ndarray
-    annotations: np.ndarray
-    groups: np.ndarray
-    archive: np.ndarray
-    pool: np.ndarray
-    test: np.ndarray
-    classifier: object
-
-    def lda(self, n_clusters, experts=slice(None)):
-        """Behaviours of the archive, frozen."""
-        counts = to_counts(self.annotations[self.archive][:, experts], classes=np.unique(self.y))
-        return FrozenEstimator(AnnotatorLDA(n_clusters, random_state=self.seed).fit(self.X[self.archive], counts))
-
-    def identified(self, size, same_items=False):
-        """Labels of the pool: so many of each expert, or all that there are, and -1 elsewhere."""
-        if not same_items:
-            size = np.minimum(size, (self.annotations[self.pool] >= 0).sum(0))
-        return sample_identified(self.annotations[self.pool], size, same_items=same_items, random_state=self.seed)
-
-    def fit(self, labels, **settings):
-        """Deferrer with the papers' gate, at coverage .5 unless said otherwise, calibrated on the archive."""
-        rows = self.pool[(labels >= 0).any(1)]
-        given = {"coverage": 0.5, "prior_weight": 0.0, "classifier": self.classifier, "random_state": self.seed}
-        settings = given | settings
-        return ClusterDeferral(**settings).fit(
-            self.X[rows],
-            self.y[rows],
-            annotations=labels[(labels >= 0).any(1)],
-            X_unlabeled=self.X[self.archive],
-        )
-
-    def score(self, deferrer, experts=slice(None)):
-        """Team accuracy on the test set."""
-        return deferrer.score(self.X[self.test], self.y[self.test], annotations=self.annotations[self.test][:, experts])
-
-    def coverage(self, deferrer):
-        """Achieved coverage on the test set."""
-        return (deferrer.predict_deferral(self.X[self.test]) < 0).mean()
-
-    def area(self, deferrer):
-        """Area under the coverage-accuracy curve of one gate and offsets only."""
-        path = deferrer.coverage_path(COVERAGES, X_unlabeled=self.X[self.archive])
-        return coverage_accuracy_auc([self.coverage(d) for d in path], [self.score(d) for d in path])
-
-    def areas(self, labels, systems):
-        """Area of every system, given as settings."""
-        return [self.area(self.fit(labels, **settings)) for settings in systems.values()]
 
 
 def digits(make, seed, *, n_archive, C, **options):
@@ -78,9 +22,8 @@ def digits(make, seed, *, n_archive, C, **options):
     X = StandardScaler().fit_transform(X)
     roster = make(X, y, random_state=seed, **options)
     order = np.random.default_rng(seed).permutation(len(y))
-    archive, pool, test = np.split(order, [n_archive, n_archive + 200])
-    weak = LogisticRegression(C=C, max_iter=500).fit(X[archive[:80]], y[archive[:80]])
-    return World(seed, X, y, roster.annotations, roster.groups, archive, pool, test, FrozenEstimator(weak))
+    parts = np.split(order, [n_archive, n_archive + 200])
+    return _simulated(seed, X, y, roster, *parts, n_known=80, weak=LogisticRegression(C=C, max_iter=500))
 
 
 def cifar10(make, seed):
@@ -91,30 +34,63 @@ def cifar10(make, seed):
     rows = np.concatenate([seen, np.flatnonzero(crowd.split == 1)])
     X, y = StandardScaler().fit_transform(crowd.X[rows]), crowd.y[rows]
     roster = make(X, y, random_state=seed)
-    archive, pool, test = np.split(np.arange(len(y)), [30_000, 31_000])
-    weak = LogisticRegression(C=0.01, max_iter=200).fit(X[archive[:300]], y[archive[:300]])
-    return World(seed, X, y, roster.annotations, roster.groups, archive, pool, test, FrozenEstimator(weak))
+    parts = np.split(np.arange(len(y)), [30_000, 31_000])
+    return _simulated(seed, X, y, roster, *parts, n_known=300, weak=LogisticRegression(C=0.01, max_iter=200))
 
 
-def people(name, seed, *, least, size):
-    """Real people with at least so many labels of known truth.
+def _simulated(seed, X, y, roster, archive, pool, test, *, n_known, weak):
+    """The weak classifier is trained on the first rows of the archive and frozen."""
+    known = archive[:n_known]
+    return World(
+        seed=seed, X=X, y=y, annotations=roster.annotations,
+        counts=to_counts(roster.annotations, classes=np.unique(y)), groups=roster.groups, archive=archive, pool=pool,
+        test=test, unlabeled=archive, known=known, classifier=FrozenEstimator(weak.fit(X[known], y[known])),
+    )  # fmt: skip
 
-    Each person has up to `size` labels by name. The classifier is trained on the items that people have labelled.
+
+def people(name, seed, *, least):
+    """Real people with at least so many labels of known truth, on all items that are not tested.
+
+    The classifier is trained on the items that people have labelled by name.
     """
     crowd = load_crowd(name)
     items, held_out = hold_out(crowd, np.random.default_rng(seed))
     annotations = crowd.annotations[items]
     annotations = annotations[:, (annotations[~held_out] >= 0).sum(0) >= least]
-    X, y = StandardScaler().fit_transform(crowd.X[items]), crowd.y[items]
-    known = np.flatnonzero(~held_out)
-    weak = LogisticRegression(C=0.001, max_iter=500)
-    return World(seed, X, y, annotations, None, known, known, np.flatnonzero(held_out), weak)
+    archive = np.flatnonzero(~held_out)
+    return World(
+        seed=seed, X=StandardScaler().fit_transform(crowd.X[items]), y=crowd.y[items], annotations=annotations,
+        counts=np.asarray(crowd.counts)[items], groups=None, archive=archive, pool=archive,
+        test=np.flatnonzero(held_out), unlabeled=archive, known=np.empty(0, dtype=int),
+        classifier=LogisticRegression(C=0.001, max_iter=500),
+    )  # fmt: skip
 
 
-def reachable_area(world, deferrer):
-    """As `World.area`, for people of whom most have not seen an item: the best target that somebody answers for."""
-    path = deferrer.coverage_path(COVERAGES, X_unlabeled=world.X[world.archive])
-    return coverage_accuracy_auc(*zip(*(team_point(world, system) for system in path), strict=True))
+def with_experts(world, experts):
+    """The world of some of its experts, whose votes alone fill the archive."""
+    annotations = world.annotations[:, experts]
+    return replace(world, annotations=annotations, counts=to_counts(annotations, classes=np.unique(world.y)))
+
+
+def fit(world, labels, **settings):
+    """Deferrer with the papers' gate, at coverage .5 unless said otherwise, calibrated on the archive."""
+    given = {"coverage": 0.5, "prior_weight": 0.0, "classifier": world.classifier, "random_state": world.seed}
+    return ClusterDeferral(**(given | settings)).fit(**world.labelled(labels))
+
+
+def areas(world, labels, systems):
+    """Area of every system, given as settings."""
+    return [area(world, fit(world, labels, **settings)) for settings in systems.values()]
+
+
+def area(world, deferrer):
+    """Area under the coverage-accuracy curve of one gate and offsets only."""
+    return area_of(world, deferrer.coverage_path(COVERAGES, X_unlabeled=world.X[world.unlabeled]))
+
+
+def area_of(world, deferrers):
+    """Area under the points of several deferrers."""
+    return coverage_accuracy_auc(*zip(*(team_point(world, d) for d in deferrers), strict=True))
 
 
 def by_confidence(world, deferrer):

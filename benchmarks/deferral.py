@@ -11,10 +11,22 @@ Areas are those of one gate, fitted at coverage .5 and shifted by offsets, with 
 import numpy as np
 from _fista import solve_both
 from _report import cpu_seconds, run, table
-from _worlds import by_confidence, cifar10, cut_by_accuracy, digits, people, reachable_area
+from _worlds import (
+    area,
+    area_of,
+    areas,
+    by_confidence,
+    cifar10,
+    cut_by_accuracy,
+    digits,
+    fit,
+    people,
+    with_experts,
+)
 
+from sklearn_l2d.benchmark._curves import COVERAGES, team_point
 from sklearn_l2d.datasets import make_expert_groups, make_expert_pairs, make_specialists
-from sklearn_l2d.metrics import coverage_accuracy_auc, workload_distribution
+from sklearn_l2d.metrics import workload_distribution
 
 REQUESTS = (0.1, 0.3, 0.5, 0.7, 0.9)
 LONG = {"max_epochs": 150, "weight_decay": 0.03}  # as a gate over a hundred targets likes it
@@ -45,11 +57,11 @@ def coverage(seeds):
         for seed in seeds[:5]:
             world = build(seed)
             labels = world.identified(100 if bound is None else 500)
-            fitted = [world.fit(labels, n_groups=3, coverage=c) for c in REQUESTS]
-            calibrated.append([world.coverage(d) - c for d, c in zip(fitted, REQUESTS, strict=True)])
+            fitted = [fit(world, labels, n_groups=3, coverage=c) for c in REQUESTS]
+            calibrated.append([achieved(d, world) - c for d, c in zip(fitted, REQUESTS, strict=True)])
             for deferrer in fitted:
                 deferrer.offsets_ = np.zeros_like(deferrer.offsets_)
-            raw.append([world.coverage(d) - c for d, c in zip(fitted, REQUESTS, strict=True)])
+            raw.append([achieved(d, world) - c for d, c in zip(fitted, REQUESTS, strict=True)])
         c = np.array(REQUESTS)
         limit = 3 * np.sqrt(c * (1 - c) * (1 / len(world.archive) + 1 / len(world.test))) if bound is None else bound
         worst, mean = np.abs(calibrated).max(0), np.abs(calibrated).mean()
@@ -71,10 +83,10 @@ def workload(seeds):
         served = []
         for seed in seeds[:5]:
             world = digits(make_expert_pairs, seed, n_archive=1197, C=0.01)
-            labels, lda = world.identified(100), world.lda(2)
+            labels, lda = world.identified(100), world.behaviours(2)
             row = []
             for bounds in (None, {0: (0.0, 0.05)}):
-                deferrer = world.fit(labels, clusterer=lda, grouping=grouping, coverage=0.3, workload=bounds)
+                deferrer = fit(world, labels, clusterer=lda, grouping=grouping, coverage=0.3, workload=bounds)
                 deferral = deferrer.predict_deferral(world.X[world.test])
                 row.append(workload_distribution(deferral, deferrer.selection_)[0])
             served.append(row)
@@ -105,7 +117,7 @@ def pairs(seeds):
     figures = []
     for seed in seeds:
         world = digits(make_expert_pairs, seed, n_archive=1197, C=0.01)
-        lda = world.lda(2)
+        lda = world.behaviours(2)
         systems = {
             "hard clusters": {"clusterer": lda, "grouping": "hard"},
             "soft clusters": {"clusterer": lda, "grouping": "soft"},
@@ -113,7 +125,7 @@ def pairs(seeds):
             "single experts": single(6),
             "one cluster": together(6),
         }
-        figures.append(world.areas(world.identified(100), systems))
+        figures.append(areas(world, world.identified(100), systems))
     means = np.mean(figures, 0)
     hard, soft, _, _, one = means
     good = hard > soft > one and hard - one >= 0.02
@@ -134,7 +146,7 @@ def hundred(seeds):
         figures = []
         for seed in seeds[:5]:
             world = digits(make_expert_groups, seed, n_archive=1097, C=0.003)
-            lda, row = world.lda(4), []
+            lda, row = world.behaviours(4), []
             for size in sizes:
                 labels = world.identified(size, same)
                 systems = {
@@ -148,7 +160,7 @@ def hundred(seeds):
                     "profile groups, at most 8, long training": {"clusterer": lda, "n_groups": 8} | LONG,
                     "profile groups, at most 4": {"clusterer": lda},
                 }
-                row.append(world.areas(labels, systems))
+                row.append(areas(world, labels, systems))
             figures.append(row)
         means = np.mean(figures, 0).T
         rows = [[name, *row, "", ""] for name, row in zip(systems, means, strict=True)]
@@ -179,7 +191,7 @@ def specialists(seeds):
                     "single experts": single(12),
                     "one cluster": together(12),
                 }
-                row.append(world.areas(labels, systems))
+                row.append(areas(world, labels, systems))
             figures.append(row)
         means = np.mean(figures, 0).T
         rows = [[name, *row, "", ""] for name, row in zip(systems, means, strict=True)]
@@ -203,19 +215,19 @@ def roster(seeds):
         stay = old[old % 4 < 2]
         labels = world.identified(100)
         few = world.identified(25)
-        lda = world.lda(4, old)
-        start = world.fit(labels[:, old], clusterer=lda)
+        lda = with_experts(world, old).behaviours(4)
+        start = fit(world, labels[:, old], clusterer=lda)
         names, leavers = [f"new{m}" for m in new], [i for i, m in enumerate(old) if m not in stay]
-        row = [world.score(start, old)]
+        row = [accuracy(start, world, old)]
         now = np.concatenate([stay, new])
         joined = np.hstack([labels[:, stay], few[:, new]])
         for y in (world.y[world.pool], None):
-            deferrer = world.fit(labels[:, old], clusterer=lda).offboard(leavers)
+            deferrer = fit(world, labels[:, old], clusterer=lda).offboard(leavers)
             seen = (few[:, new] >= 0).any(1)
             deferrer.onboard(names, world.X[world.pool[seen]], few[seen][:, new], None if y is None else y[seen])
-            row.append(world.score(deferrer, now))
-        row.append(world.score(world.fit(joined, clusterer=lda), now))
-        row.append(world.score(world.fit(joined, **together(30)), now))
+            row.append(accuracy(deferrer, world, now))
+        row.append(accuracy(fit(world, joined, clusterer=lda), world, now))
+        row.append(accuracy(fit(world, joined, **together(30)), world, now))
         figures.append(row)
     before, told, untold, rival, one = np.mean(figures, 0)
     table(
@@ -242,11 +254,11 @@ def crowds(seeds):
     ):
         figures = []
         for seed in seeds[:5]:
-            world = people(name, seed, least=least, size=size)
+            world = people(name, seed, least=least)
             labels, n_experts = world.identified(size), world.annotations.shape[1]
-            fitted = [world.fit(labels, **settings) for settings in ({}, {"grouping": "soft"}, together(n_experts))]
+            fitted = [fit(world, labels, **settings) for settings in ({}, {"grouping": "soft"}, together(n_experts))]
             own = fitted[0].predict(world.X[world.test]) == world.y[world.test]
-            figures.append([*(reachable_area(world, d) for d in fitted), by_confidence(world, fitted[0]), own.mean()])
+            figures.append([*(area(world, d) for d in fitted), by_confidence(world, fitted[0]), own.mean()])
         means = np.mean(figures, 0)
         rows.append([name, n_experts, *means, "yes" if means[0] >= means[2] else "NO"])
     table(
@@ -265,16 +277,25 @@ def path(seeds):
         world = digits(make_expert_groups, seed, n_archive=1097, C=0.003)
         labels = world.identified(100)
         settings = cuts(cut_by_accuracy(labels, world.y[world.pool], 4))
-        one = world.fit(labels, **settings)
-        each = [world.fit(labels, coverage=c, **settings) for c in (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)]
-        every = coverage_accuracy_auc([world.coverage(d) for d in each], [world.score(d) for d in each])
-        seconds = cpu_seconds(lambda world=world, labels=labels, settings=settings: world.fit(labels, **settings))
-        figures.append([world.area(one), every, seconds])
+        one = fit(world, labels, **settings)
+        each = [fit(world, labels, coverage=c, **settings) for c in COVERAGES]
+        seconds = cpu_seconds(lambda world=world, labels=labels, settings=settings: fit(world, labels, **settings))
+        figures.append([area(world, one), area_of(world, each), seconds])
     table(
         f"One gate at coverage .5 and offsets against one gate per coverage: 100 experts, N'=100, {len(figures)} seeds",
         ["area, one gate", "area, seven gates", "CPU seconds of a fit: 200 rows, 100 experts"],
         [np.mean(figures, 0)],
     )
+
+
+def achieved(deferrer, world):
+    """Coverage on the test set."""
+    return (deferrer.predict_deferral(world.X[world.test]) < 0).mean()
+
+
+def accuracy(deferrer, world, experts):
+    """Of a team of these experts."""
+    return team_point(with_experts(world, experts), deferrer)[1]
 
 
 def verdict3(leads, goal):

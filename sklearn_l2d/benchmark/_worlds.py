@@ -55,7 +55,7 @@ class World:
     unlabeled: np.ndarray
     known: np.ndarray
     classifier: object
-    _behaviours: dict = field(default_factory=dict, repr=False)
+    _behaviours: dict = field(default_factory=dict, init=False, repr=False)
 
     @property
     def n_experts(self):
@@ -70,7 +70,7 @@ class World:
             self._behaviours[key] = FrozenEstimator(lda.fit(self.X[self.archive], self.counts[self.archive]))
         return self._behaviours[key]
 
-    def identified(self, size, same_items):
+    def identified(self, size, same_items=False):
         """Labels of the pool by name: `size` of each expert, or all that there are, and -1 elsewhere."""
         labels = self.annotations[self.pool]
         size = size if same_items else np.minimum(size, (labels >= 0).sum(0))
@@ -154,7 +154,12 @@ def hold_out(crowd, rng):
     if "shape_id" not in crowd:
         return items, rng.random(len(items)) < 0.5
     items = items[crowd.stimulus_set[items] == 0]
-    return items, np.isin(crowd.shape_id[items], rng.permutation(np.unique(crowd.shape_id))[:40])
+    return items, shapes_apart(crowd.shape_id[items], rng)
+
+
+def shapes_apart(shape, rng):
+    """Rows of 40 shapes, to be held out: what is learnt is then from other shapes than what it is tried on."""
+    return np.isin(shape, rng.permutation(np.unique(shape))[:40])
 
 
 def people(name, seed, *, least, n_components=None):
