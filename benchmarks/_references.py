@@ -29,11 +29,6 @@ def cue_sessions():
     return X, crowd.y[items], crowd.shape_id[items], crowd.annotations[items][:, :30], crowd.counts.shape[1]
 
 
-def shapes_apart(shape, rng):
-    """Rows of 40 shapes, to be held out: anonymous answers are then to other shapes than identified ones."""
-    return np.isin(shape, rng.permutation(np.unique(shape))[:40])
-
-
 def synthetic_counts(n, n_features, n_distinct, n_classes, seed):
     """Inputs, and counts with a fixed number of distinct classes per item."""
     rng = np.random.default_rng(seed)

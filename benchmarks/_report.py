@@ -1,15 +1,14 @@
-"""What every benchmark prints: the machine, and figures beside their rivals as Markdown tables."""
+"""What every script prints: the machine, and figures beside their rivals as Markdown tables."""
 
 import argparse
-import datetime
-import os
-import platform
 import time
 import warnings
-from importlib.metadata import version
 
 import numpy as np
 import torch
+
+from sklearn_l2d.benchmark._machine import machine
+from sklearn_l2d.benchmark._tables import markdown, yes
 
 
 def run(tables, description, note=""):
@@ -27,31 +26,20 @@ def run(tables, description, note=""):
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     seeds = range(args.first_seed, args.first_seed + args.seeds)
-    print(f"# {description}\n\n{machine()} Seeds {seeds[0]} to {seeds[-1]} unless said otherwise. {note}")
+    where = machine("one torch thread")
+    print(f"# {description}\n\n{where} Seeds {seeds[0]} to {seeds[-1]} unless said otherwise. {note}")
     for name in args.tables or tables:
         tables[name](seeds)
 
 
-def machine():
-    """One line of what the figures were measured on."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn", "torch", "skorch"))
-    return (
-        f"{datetime.date.today()}; {os.cpu_count()} cores ({platform.machine()}), one torch thread; "
-        f"Python {platform.python_version()}, {packages}."
-    )
-
-
 def table(title, columns, rows):
-    """Print a Markdown table; floats get three decimals."""
-    print(f"\n## {title}\n")
-    for row in (columns, ["---"] * len(columns), *rows):
-        cells = [f"{cell:.3f}" if isinstance(cell, float | np.floating) else str(cell) for cell in row]
-        print(f"| {' | '.join(cells)} |", flush=True)
+    """Print a Markdown table."""
+    print("\n" + markdown(title, columns, rows, level=2), end="", flush=True)
 
 
 def verdict(figure, bound):
     """Whether a figure reaches a lower bound; two decimals, as the bounds are stated."""
-    return "yes" if round(float(figure), 2) >= bound else "NO"
+    return yes(round(float(figure), 2) >= bound)
 
 
 def cpu_ratio(ours, plain, n_repeats):

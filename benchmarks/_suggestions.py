@@ -1,12 +1,13 @@
 """How many labels of a newcomer `AnnotatorLDA.suggest_items` saves."""
 
 import numpy as np
-from _references import cue_sessions, digits_roster, shapes_apart
+from _references import cue_sessions, digits_roster
 from _report import table, verdict
 from _rivals import fit
 from scipy.stats import entropy
 
 from sklearn_l2d.annotations import to_counts
+from sklearn_l2d.benchmark._worlds import shapes_apart
 from sklearn_l2d.datasets import make_expert_pairs
 
 N_LABELS = 80

@@ -25,6 +25,7 @@ from _worlds import (
 )
 
 from sklearn_l2d.benchmark._curves import COVERAGES, team_point
+from sklearn_l2d.benchmark._tables import yes
 from sklearn_l2d.datasets import make_expert_groups, make_expert_pairs, make_specialists
 from sklearn_l2d.metrics import workload_distribution
 
@@ -71,7 +72,7 @@ def coverage(seeds):
             ["calibrated, largest error", *worst, mean],
             ["limit", *np.broadcast_to(limit, len(c)), 0.02 if bound is None else ""],
         )]  # fmt: skip
-        rows[1][-1] = "yes" if good else "NO"
+        rows[1][-1] = yes(good)
         title = f"Achieved minus requested coverage, {name}, {len(world.test):,} unseen rows, {len(raw)} seeds"
         table(title, ["", *REQUESTS, "mean", "reached"], rows)
 
@@ -92,7 +93,7 @@ def workload(seeds):
             served.append(row)
         free, bounded = np.mean(served, 0)
         worst = np.max(served, 0)[1]
-        rows.append([grouping, free, bounded, worst, "<= .06", "yes" if worst <= 0.06 else "NO"])
+        rows.append([grouping, free, bounded, worst, "<= .06", yes(worst <= 0.06)])
     table(
         "Share served by the best of 6 experts on unseen rows, coverage .3, bound .05",
         ["grouping", "no bound", "bound, mean", "bound, largest", "must reach", "reached"],
@@ -107,7 +108,7 @@ def dual(seeds):
         ours, violation, rival, off = solve_both(100_000, 50, 0.5, balanced)
         ratio = rival / ours
         rows.append([name, ours, f"{violation:.0e}", rival, f"{off:.0e}", f"{ratio:.1f}", f">= {goal}",
-                     "yes" if ratio >= goal else "NO"])  # fmt: skip
+                     yes(ratio >= goal)])  # fmt: skip
     columns = ["bounds", "ours [s]", "violation", "FISTA [s]", "violation", "times faster", "must reach", "reached"]
     table("Share constraint, 100,000 rows, 50 experts and the classifier", columns, rows)
 
@@ -131,7 +132,7 @@ def pairs(seeds):
     good = hard > soft > one and hard - one >= 0.02
     spread = np.std(figures, 0, ddof=min(1, len(figures) - 1))
     rows = [[name, mean, sd, ""] for name, mean, sd in zip(systems, means, spread, strict=True)]
-    rows[0][3] = f"hard - one = {hard - one:.3f}: {'yes' if good else 'NO'}"
+    rows[0][3] = f"hard - one = {hard - one:.3f}: {yes(good)}"
     table(
         f"Digits, 6 experts, N'=100, area over {len(figures)} seeds; hard > soft > one, hard - one >= .02",
         ["targets", "mean", "sd", "reached"],
@@ -236,8 +237,8 @@ def roster(seeds):
         ["roster", "accuracy", "below the rival", "must reach", "reached"],
         [
             ["before the change", before, "", "", ""],
-            ["onboard with y", told, rival - told, "<= .01", "yes" if rival - told <= 0.01 else "NO"],
-            ["onboard without y", untold, rival - untold, "<= .03", "yes" if rival - untold <= 0.03 else "NO"],
+            ["onboard with y", told, rival - told, "<= .01", yes(rival - told <= 0.01)],
+            ["onboard without y", untold, rival - untold, "<= .03", yes(rival - untold <= 0.03)],
             ["rival: retrained on the same labels", rival, "", "", ""],
             ["one cluster, retrained", one, "", "", ""],
         ],
@@ -260,7 +261,7 @@ def crowds(seeds):
             own = fitted[0].predict(world.X[world.test]) == world.y[world.test]
             figures.append([*(area(world, d) for d in fitted), by_confidence(world, fitted[0]), own.mean()])
         means = np.mean(figures, 0)
-        rows.append([name, n_experts, *means, "yes" if means[0] >= means[2] else "NO"])
+        rows.append([name, n_experts, *means, yes(means[0] >= means[2])])
     table(
         "Real people: area; profile groups must not be below one cluster. Deferred items go to the preferred target "
         "that somebody answers for",
@@ -300,7 +301,7 @@ def accuracy(deferrer, world, experts):
 
 def verdict3(leads, goal):
     """Whether leads reach a bound, to three decimals."""
-    return ["yes" if round(lead, 3) >= goal else "NO" for lead in leads]
+    return [yes(round(lead, 3) >= goal) for lead in leads]
 
 
 TABLES = {f.__name__: f for f in (coverage, workload, dual, pairs, hundred, specialists, roster, crowds, path)}

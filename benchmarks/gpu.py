@@ -10,7 +10,6 @@ import argparse
 import contextlib
 import os
 import pickle
-import platform
 import resource
 import subprocess
 import sys
@@ -19,7 +18,6 @@ import time
 import traceback
 import warnings
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +38,8 @@ from _loops import (
 from _report import table
 from sklearn.linear_model import LogisticRegression
 
+from sklearn_l2d.benchmark._machine import machine
+from sklearn_l2d.benchmark._tables import yes
 from sklearn_l2d.cluster import AnnotatorLDA
 from sklearn_l2d.datasets import load_digits_crowd
 from sklearn_l2d.deferral import ClusterDeferral
@@ -331,10 +331,6 @@ def difference(a, b):
     return float(np.abs(np.asarray(a) - np.asarray(b)).max())
 
 
-def yes(reached):
-    return "yes" if reached else "NO"
-
-
 class Tee:
     """Everything printed, also in a file."""
 
@@ -376,12 +372,8 @@ def run_sections(names, quick, limit):
     """Print sections by name, each with its seconds, or with its error."""
     warnings.simplefilter("ignore")
     start, device = time.perf_counter(), "cuda" if torch.cuda.is_available() else "cpu"
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn", "torch", "skorch"))
     gpu = f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}; " if device == "cuda" else ""
-    print(
-        f"# What a CUDA device changes\n\n{gpu}{os.cpu_count()} CPU cores, {torch.get_num_threads()} torch threads; "
-        f"Python {platform.python_version()}, {packages}."
-    )
+    print(f"# What a CUDA device changes\n\n{gpu}{machine(f'{torch.get_num_threads()} torch threads')}")
     if device == "cpu":
         print("\nNo CUDA device: only the parts of the quick run that a CPU can do, with the CPU in both places.")
     for name in names:

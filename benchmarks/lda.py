@@ -14,7 +14,6 @@ from _references import (
     enumerated,
     gap_of,
     plain_epoch,
-    shapes_apart,
     slsqp_weights,
     synthetic_counts,
 )
@@ -46,6 +45,8 @@ from sklearn_l2d._torch._annotation_net import gather
 from sklearn_l2d._torch._batches import Rows
 from sklearn_l2d._torch._e_steps import responsibilities
 from sklearn_l2d.annotations import to_counts
+from sklearn_l2d.benchmark._tables import yes
+from sklearn_l2d.benchmark._worlds import shapes_apart
 from sklearn_l2d.cluster import AnnotatorLDA
 from sklearn_l2d.datasets import (
     load_crowd,
@@ -328,7 +329,7 @@ def likelihoods(seeds):
     table(
         "Held-out likelihood",
         ["largest difference", "is", "must reach", "reached"],
-        [[name, f"{d:.1e}", f"<= {b:g}", "yes" if d <= b else "NO"] for name, (d, b) in figures.items()],
+        [[name, f"{d:.1e}", f"<= {b:g}", yes(d <= b)] for name, (d, b) in figures.items()],
     )
 
 
@@ -344,7 +345,7 @@ def searches(seeds):
         for n_jobs in (1, 2)
     ]
     equal = np.array_equal(*scores)
-    table("GridSearchCV over n_clusters and alpha", ["n_jobs=2 equals n_jobs=1"], [["yes" if equal else "NO"]])
+    table("GridSearchCV over n_clusters and alpha", ["n_jobs=2 equals n_jobs=1"], [[yes(equal)]])
 
 
 def checks(seeds):
@@ -358,7 +359,7 @@ def checks(seeds):
         allowed = 0 if dtype == "float64" else 1
         rows.append(
             [dtype, len(by_status["passed"]), len(by_status["skipped"]), ", ".join(failed) or "none",
-             "yes" if len(failed) <= allowed else "NO"]
+             yes(len(failed) <= allowed)]
         )  # fmt: skip
     table("Estimator checks of scikit-learn", ["dtype", "passed", "skipped", "failed", "reached"], rows)
 

@@ -11,7 +11,7 @@ right; in the other sets from all held-out labels, five or more.
 from typing import NamedTuple
 
 import numpy as np
-from _references import cue_sessions, digits_roster, shapes_apart
+from _references import cue_sessions, digits_roster
 from _report import run, table
 from _rivals import accuracy, fit, halves, majority_agreement, net_agreement
 from scipy.stats import spearmanr
@@ -19,6 +19,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_l2d.annotations import to_counts
+from sklearn_l2d.benchmark._worlds import shapes_apart
 from sklearn_l2d.datasets import load_crowd, make_expert_pairs, sample_identified
 
 N_SEEDS = 5

@@ -23,6 +23,7 @@ from scipy.stats import spearmanr
 from sklearn.model_selection import GridSearchCV
 
 from sklearn_l2d.annotations import to_counts
+from sklearn_l2d.benchmark._tables import yes
 from sklearn_l2d.cluster import AnnotatorLDA
 from sklearn_l2d.datasets import load_digits_crowd
 
@@ -220,7 +221,7 @@ def search(seeds):
             scores = [found.cv_results_[f"split{fold}_test_score"] for fold in range(3)]
             first = first or (found.best_params_, scores)
             apart = np.abs(np.subtract(scores, first[1])).max()
-            rows.append([name, f"{seconds:.1f}", "yes" if found.best_params_ == first[0] else "NO", f"{apart:.1e}"])
+            rows.append([name, f"{seconds:.1f}", yes(found.best_params_ == first[0]), f"{apart:.1e}"])
     table(
         "GridSearchCV over n_clusters and alpha: 18 fits of the digits crowd and a refit",
         ["backend, two workers", "seconds", "same best_params_", "largest difference of a score"],

@@ -2,16 +2,13 @@
 
 import argparse
 import csv
-import datetime
-import os
-import platform
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import joblib
 
 from .._version import __version__
+from ._machine import machine
 from ._methods import METHODS, options_table
 from ._plan import Plan
 from ._runner import Cell, run
@@ -137,10 +134,8 @@ def _draw(experiment, records, output):
 
 
 def _head(command, plan):
-    packages = ", ".join(f"{p} {version(p)}" for p in ("numpy", "scipy", "scikit-learn", "torch", "skorch"))
     return (
-        f"# Onboarding benchmark\n\n`{command.strip()}`\n\n{datetime.date.today()}; {os.cpu_count()} cores "
-        f"({platform.machine()}), one thread per worker; Python {platform.python_version()}, {packages}. Seeds "
+        f"# Onboarding benchmark\n\n`{command.strip()}`\n\n{machine('one thread per worker')} Seeds "
         f"{plan.seeds[0]} to {plan.seeds[-1]}. Areas lie between 0 and 1 and include both ends; mean ± standard "
         "deviation over seeds. The papers' figures come from other data sets: the order of the rows is what compares.\n"
     )

@@ -3,9 +3,9 @@
 import numpy as np
 
 
-def markdown(title, columns, rows, note=""):
+def markdown(title, columns, rows, note="", level=3):
     """One table with a heading; floats get three decimals."""
-    lines = [f"### {title}", ""]
+    lines = [f"{'#' * level} {title}", ""]
     if note:
         lines += [note, ""]
     for row in (columns, ["---"] * len(columns), *rows):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_l2d.benchmark._tables import markdown, mean, paired, select, spread
+from sklearn_l2d.benchmark._tables import markdown, mean, names, paired, select, spread
 from sklearn_l2d.benchmark.experiments._calibration import calibration_error
 from sklearn_l2d.benchmark.experiments._missing import drop
 
@@ -18,6 +18,8 @@ def test_selection_goes_by_fields_and_seed():
     assert select(RECORDS, "area", method="a") == [0.7, 0.5]
     assert mean(RECORDS, "area", method="a") == pytest.approx(0.6)
     assert np.isnan(mean(RECORDS, "area", method="b"))
+    assert names(RECORDS, "seed") == [1, 0]
+    assert names(RECORDS, "seed", method="b") == [0]
 
 
 def test_spread_is_mean_and_sample_deviation():
@@ -34,6 +36,7 @@ def test_paired_differences_and_their_standard_error():
 def test_markdown_has_a_line_per_row():
     text = markdown("Title", ["x", "y"], [["a", 0.12345], ["b", np.nan]])
     assert text.splitlines() == ["### Title", "", "| x | y |", "| --- | --- |", "| a | 0.123 |", "| b |  |"]
+    assert markdown("Title", ["x"], [], "Note.", level=2).splitlines()[:3] == ["## Title", "", "Note."]
 
 
 def test_calibration_error_by_hand():
