@@ -41,13 +41,14 @@ from sklearn.utils.estimator_checks import check_estimator
 from sklearn_l2d._encoding import sparse_counts
 from sklearn_l2d._numerics._marginal_likelihood import log_marginal_draws, log_marginal_exact
 from sklearn_l2d._numerics._mixture_weights import mixture_weights
-from sklearn_l2d._torch._annotation_net import gather
 from sklearn_l2d._torch._batches import Rows
 from sklearn_l2d._torch._e_steps import responsibilities
+from sklearn_l2d._torch._seeding import OwnRandom, own_generator
 from sklearn_l2d.annotations import to_counts
 from sklearn_l2d.benchmark._tables import yes
 from sklearn_l2d.benchmark._worlds import shapes_apart
 from sklearn_l2d.cluster import AnnotatorLDA
+from sklearn_l2d.cluster._annotator_lda import gather
 from sklearn_l2d.datasets import (
     load_crowd,
     make_expert_groups,
@@ -241,6 +242,7 @@ def epochs(seeds):
     for n_distinct, n_classes, bound in ((2, 10, 1.25), (6, 100, 1.6)):
         X, counts = synthetic_counts(40_000, 128, n_distinct, n_classes, seeds[0])
         lda = AnnotatorLDA(3, init="random", batch_size=256, max_epochs=1, random_state=0).fit(X, counts)
+        lda.net_.random = OwnRandom(own_generator(0))  # a training is over with its fit
         data = Rows(X, *sparse_counts(counts), dtype=torch.float32)
         ratio, ours, plain = cpu_ratio(
             lambda net=lda.net_, data=data: net.train_epoch(data), plain_epoch(X, counts), n_repeats=9

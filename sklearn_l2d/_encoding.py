@@ -108,8 +108,55 @@ def missing_test(missing_label):
     return lambda label: not is_na(label) and bool(label == missing_label)
 
 
-def encode(table, experts, classes, missing_label):
-    """Return the codes of `table` (-1 = missing) and the classes they point into."""
+class EncodedAnnotations(NamedTuple):
+    """Annotations as integers, with what the integers stand for.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_samples, n_experts)
+        Positions in `classes`, -1 where an annotation is missing, in the smallest signed integer type.
+
+    classes : ndarray of shape (n_classes,)
+        Sorted class labels.
+
+    experts : ndarray of shape (n_experts,), dtype=object
+        Names of the experts: the columns of a DataFrame, else 0, 1, ...
+    """
+
+    codes: np.ndarray
+    classes: np.ndarray
+    experts: np.ndarray
+
+
+def encode_table(annotations, classes=None, missing_label=None, *, extend=False):
+    """`EncodedAnnotations` of a table, as `annotations.encode_annotations` describes it.
+
+    With `extend`, labels of the kind of `classes` that are not among them become classes, too.
+    """
+    if classes is not None:
+        classes = check_classes(classes)
+    if isinstance(annotations, EncodedAnnotations):
+        wanted = np.union1d(classes, annotations.classes) if extend else classes
+        return annotations if wanted is None else _recode(annotations, wanted)
+    table = as_table(annotations)
+    experts = expert_names(table)
+    return EncodedAnnotations(*encode(table, experts, classes, missing_label, extend), experts)
+
+
+def _recode(encoded, classes):
+    """The same annotations as positions in other classes."""
+    code_of = {label: code for code, label in enumerate(classes.tolist())}
+    new_code = [code_of.get(label, -1) for label in encoded.classes.tolist()]
+    unseen = np.isin(encoded.codes, np.flatnonzero(np.array(new_code, dtype=int) < 0))
+    if unseen.any():
+        labels = encoded.classes[np.unique(encoded.codes[unseen])].tolist()
+        raise _unseen_labels(encoded.experts[unseen.any(0)], labels, classes)
+    codes = np.array([*new_code, -1], dtype=_code_dtype(len(classes)))[encoded.codes]
+    return encoded._replace(codes=codes, classes=classes)
+
+
+def encode(table, experts, classes, missing_label, extend=False):
+    """Return the codes of `table` (-1 = missing) and the classes they point into; arguments as in `encode_table`."""
     is_missing = missing_test(missing_label)
     na_is_missing = missing_label is None or is_na(missing_label)
     known = {} if classes is None else {label: code for code, label in enumerate(classes.tolist())}
@@ -122,15 +169,18 @@ def encode(table, experts, classes, missing_label):
         fresh = [label for label in labels if label not in known and not is_missing(label)]
         if not na_is_missing and (block.has_na or any(is_na(label) for label in fresh)):
             _reject_na(experts[block.columns], missing_label)
-        if fresh and classes is not None:
-            _reject_unseen(block, experts[block.columns], labels, local, fresh, classes)
+        if classes is not None:
+            strange = [label for label in fresh if not extend or isinstance(label, str) != isinstance(classes[0], str)]
+            if strange:
+                _reject_unseen(block, experts[block.columns], labels, local, strange, classes)
         for label in fresh:
             known.setdefault(label, len(known))
         codes = codes.astype(_code_dtype(len(known)), copy=False)
         code_of = [known.get(label, -1) for label in labels]  # a missing marker is never a known label
         _fill(codes[block.rows, block.columns], block.absent, np.array(code_of, dtype=codes.dtype)[local])
-    if classes is None:
-        classes = sorted_labels(known, "annotations")
+    if classes is None or len(known) > len(classes):
+        fresh = sorted_labels(known if classes is None else set(known) - set(classes.tolist()), "annotations")
+        classes = fresh if classes is None else np.union1d(classes, fresh)
         rank = {label: code for code, label in enumerate(sorted(known))}
         new_code = np.array([*(rank[label] for label in known), -1], dtype=codes.dtype)
         for rows in _row_slices(*codes.shape):  # code -1 picks the last entry, so it stays -1
@@ -340,10 +390,13 @@ def _reject_na(experts, missing_label):
 def _reject_unseen(block, experts, labels, local, unseen, classes):
     where = np.zeros((block.rows.stop - block.rows.start, len(experts)), dtype=bool)
     _fill(where, block.absent, np.array([label in unseen for label in labels])[local])
-    raise ValueError(
-        f"annotations of expert {some(experts[where.any(axis=0)].tolist())} hold labels {some(unseen)} that "
-        f"are not in classes {some(classes.tolist())}; add them to classes, correct them, or mark them as "
-        "missing."
+    raise _unseen_labels(experts[where.any(axis=0)], unseen, classes)
+
+
+def _unseen_labels(experts, labels, classes):
+    return ValueError(
+        f"annotations of expert {some(experts.tolist())} hold labels {some(labels)} that are not in classes "
+        f"{some(classes.tolist())}; add them to classes, correct them, or mark them as missing."
     )
 
 

@@ -1,5 +1,12 @@
-"""The one module that touches scikit-learn's private helpers, so that an upgrade has one place to look."""
+"""The one module that touches scikit-learn's private helpers, and what a method of an estimator needs beyond them."""
 
+import copy
+import functools
+import os
+import sys
+import warnings
+
+import sklearn
 from sklearn.base import _fit_context
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, Options, StrOptions
@@ -14,18 +21,58 @@ __all__ = [
     "InvalidParameterError",
     "Options",
     "StrOptions",
+    "atomic",
+    "atomic_fit",
     "check_weights",
     "fit_context",
     "get_tags",
     "one_blas_thread",
     "take_rows",
     "transform_output",
+    "warn",
 ]
+
+# Where the frames of this package and of scikit-learn come from; a warning points to whoever called them.
+_INTERNAL = tuple(os.path.dirname(file) + os.sep for file in (__file__, sklearn.__file__))
 
 fit_context = _fit_context
 take_rows = _safe_indexing
 # Decorates loops over small matrix products: their threads cost more than they bring on a busy machine.
 one_blas_thread = _threadpool_controller_decorator(limits=1, user_api="blas")
+
+
+def atomic(method):
+    """Run a method that changes an estimator on a copy, so that a failure leaves the estimator as it was.
+
+    The method changes attributes by assigning new values, never in place, and returns nothing; the decorated one
+    returns the estimator.
+    """
+
+    @functools.wraps(method)
+    def run(self, *args, **kwargs):
+        draft = copy.copy(self)
+        method(draft, *args, **kwargs)
+        self.__dict__ = vars(draft)
+        return self
+
+    return run
+
+
+def atomic_fit(*, prefer_skip_nested_validation):
+    """`fit_context` around an `atomic` method: parameters are checked first, and a failure changes nothing."""
+
+    def decorate(method):
+        return fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)(atomic(method))
+
+    return decorate
+
+
+def warn(message, category=UserWarning):
+    """Warn with the line of the caller who stands outside of this package and of scikit-learn."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INTERNAL):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def transform_output(estimator):

@@ -5,20 +5,17 @@ are missing annotations. So is -1, unless -1 is one of the given classes: then i
 replaces this rule by one marker (masked entries stay missing: they hold no value).
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.sparse import issparse
 
 from ._annotated_target import AnnotatedTarget, split_target
 from ._encoding import (
+    EncodedAnnotations,
     align_columns,
-    as_table,
     check_classes,
     check_counts,
     count_votes,
-    encode,
-    expert_names,
+    encode_table,
     is_frame,
     one_vote_each,
     some,
@@ -39,26 +36,6 @@ __all__ = [
 ]
 
 
-class EncodedAnnotations(NamedTuple):
-    """Annotations as integers, with what the integers stand for.
-
-    Attributes
-    ----------
-    codes : ndarray of shape (n_samples, n_experts)
-        Positions in `classes`, -1 where an annotation is missing, in the smallest signed integer type.
-
-    classes : ndarray of shape (n_classes,)
-        Sorted class labels.
-
-    experts : ndarray of shape (n_experts,), dtype=object
-        Names of the experts: the columns of a DataFrame, else 0, 1, ...
-    """
-
-    codes: np.ndarray
-    classes: np.ndarray
-    experts: np.ndarray
-
-
 def encode_annotations(annotations, *, classes=None, missing_label=None):
     """Turn identified annotations into integer codes.
 
@@ -66,7 +43,7 @@ def encode_annotations(annotations, *, classes=None, missing_label=None):
     ----------
     annotations : array-like, masked array or DataFrame of shape (n_samples, n_experts)
         One column per expert; labels are numbers, strings or booleans. Whole numbers stored as floats count
-        as integers, since NaN cannot be stored otherwise.
+        as integers, since NaN cannot be stored otherwise. What this function returned is taken, too.
 
     classes : array-like of shape (n_classes,), default=None
         Sorted class labels that may occur. None takes those that occur in `annotations`.
@@ -96,12 +73,7 @@ def encode_annotations(annotations, *, classes=None, missing_label=None):
     >>> encoded.classes.tolist()
     ['cat', 'dog']
     """
-    table = as_table(annotations)
-    experts = expert_names(table)
-    if classes is not None:
-        classes = check_classes(classes)
-    codes, classes = encode(table, experts, classes, missing_label)
-    return EncodedAnnotations(codes, classes, experts)
+    return encode_table(annotations, classes, missing_label)
 
 
 def to_counts(annotations, *, classes=None, missing_label=None):

@@ -9,6 +9,7 @@ from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
+from sklearn_l2d.crowd import NetClassifier
 from sklearn_l2d.deferral import (
     BestExpert,
     ClassifierOnly,
@@ -35,7 +36,7 @@ class Instance:
     """
 
     estimator: BaseEstimator
-    kind: str  # "annotator", "encoder", "clusterer", "roster" or "deferrer"
+    kind: str  # "annotator", "encoder", "clusterer", "roster", "classifier" or "deferrer"
     grid: dict = field(default_factory=dict)
     expected_failed_checks: dict = field(default_factory=dict)
 
@@ -69,6 +70,7 @@ INSTANCES = [
         "roster",
         expected_failed_checks={"check_complex_data": "its one column is refused before its type"},
     ),
+    Instance(NetClassifier(batch_size=16, **(_SGD | {"max_epochs": 30})), "classifier", grid={"lr": [0.05, 0.1]}),
     Instance(
         ClusterDeferral(AnnotatorLDA(**_FAST), n_groups=2, **_GATE),
         "deferrer",
@@ -130,7 +132,7 @@ INSTANCES = [
     Instance(
         OneStageDeferral(hidden_layer_sizes=(4,), lr=0.1, batch_size=16, max_epochs=20, random_state=0),
         "deferrer",
-        grid={"surrogate": ["softmax", "ova"], "expert_cost": [None, 0.1]},
+        grid={"surrogate": ["softmax", "ova"], "consultation_cost": [None, 0.1]},
     ),
     Instance(
         OneStageDeferral("ova", hidden_layer_sizes=(4,), batch_size=16, max_epochs=20, dtype="float64", random_state=0),
@@ -140,7 +142,7 @@ INSTANCES = [
     Instance(
         TwoStageDeferral(LogisticRegression(C=0.01), cv=2, hidden_layer_sizes=(4,), max_epochs=12, random_state=0),
         "deferrer",
-        grid={"classifier__C": [0.01, 1.0], "expert_cost": [None, 0.1]},
+        grid={"classifier__C": [0.01, 1.0], "consultation_cost": [None, 0.1]},
         expected_failed_checks=_WEIGHTS,
     ),
     Instance(
@@ -219,6 +221,8 @@ def fit(instance, estimator, crowd):
         return estimator.fit(crowd.X)
     if instance.kind == "roster":
         return estimator.fit(crowd.annotations)
+    if instance.kind == "classifier":
+        return estimator.fit(crowd.X, crowd.y)
     return estimator.fit(crowd.X, crowd.y, annotations=crowd.annotations)
 
 
@@ -237,6 +241,8 @@ def outputs(instance, estimator, crowd):
         return {"transform": estimator.transform(X), "predict": estimator.predict(X)}
     if instance.kind == "roster":
         return {"labels": estimator.labels_, "agreement": estimator.agreement_}
+    if instance.kind == "classifier":
+        return {"predict": estimator.predict(X), "predict_proba": estimator.predict_proba(X)}
     if instance.kind == "encoder":
         return {
             "transform": np.asarray(estimator.transform(X, annotations, crowd.y)),
@@ -247,5 +253,8 @@ def outputs(instance, estimator, crowd):
         "predict_proba": estimator.predict_proba(X),
         "predict_deferral": estimator.predict_deferral(X),
         "predict_deferral_proba": estimator.predict_deferral_proba(X),
+        "decision_function": estimator.decision_function(X),
+        "consult": estimator.consult(X),
+        "predict_expert_correctness": estimator.predict_expert_correctness(X),
         "score": np.array(estimator.score(X, crowd.y, annotations=annotations)),
     }

@@ -1,7 +1,11 @@
 """What every estimator promises, over the registry of `_instances.py`."""
 
+import contextlib
 import copy
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations
 
 import joblib
 import numpy as np
@@ -9,7 +13,7 @@ import pandas as pd
 import pytest
 import torch
 from _instances import INSTANCES, expected_failed_checks, fit, fitted_to, make_crowd, of_kind, outputs, with_parameter
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_validate
@@ -99,6 +103,73 @@ def test_global_random_numbers_are_left_alone(instance, crowd):
     assert state() == before
 
 
+class Dropped(torch.nn.Sequential):
+    """A module of a user, random when it is built and when it is trained."""
+
+    def __init__(self, n_outputs):
+        super().__init__(torch.nn.Dropout(0.3), torch.nn.Linear(4, 6), torch.nn.ReLU(), torch.nn.Linear(6, n_outputs))
+
+
+def variants(instance):
+    """The estimator of an instance, trained for a few epochs, and where it takes a module one with a user's."""
+    plain = clone(instance.estimator).set_params(max_epochs=3)
+    takes_module = "module" in plain.get_params(deep=False)
+    return [plain, clone(plain).set_params(module=Dropped)] if takes_module else [plain]
+
+
+@each_net
+def test_fits_in_four_threads_are_fits_alone(instance, crowd):
+    def answers(task):
+        estimator, seed = task
+        return outputs(instance, fit(instance, clone(estimator).set_params(random_state=seed), crowd), crowd)
+
+    tasks = [(estimator, seed) for estimator in variants(instance) for seed in range(2)]
+    alone = [answers(task) for task in tasks]
+    global_state, done = torch.get_rng_state(), threading.Event()
+
+    def draw():  # somebody else uses torch's global generator meanwhile
+        while not done.is_set():
+            torch.rand(10)
+
+    other = threading.Thread(target=draw)
+    other.start()
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            together = list(pool.map(answers, tasks))
+    finally:
+        done.set()
+        other.join()
+        torch.set_rng_state(global_state)
+    for got, expected in zip(together, alone, strict=True):
+        for name in expected:
+            assert_array_equal(got[name], expected[name], err_msg=name)
+
+
+@contextlib.contextmanager
+def _set(put, value, usual):
+    put(value)
+    try:
+        yield
+    finally:
+        put(usual)
+
+
+@each_net
+@pytest.mark.parametrize("without_gradients", [torch.no_grad, torch.inference_mode])
+def test_what_the_caller_has_set_in_torch_does_not_matter(instance, crowd, without_gradients):
+    estimator = variants(instance)[-1]
+    expected = outputs(instance, fit(instance, clone(estimator), crowd), crowd)
+    with (
+        without_gradients(),
+        _set(torch.set_default_dtype, torch.float64, torch.float32),
+        _set(torch.set_default_device, "meta", None),
+        _set(torch.use_deterministic_algorithms, True, False),
+    ):
+        got = outputs(instance, fit(instance, clone(estimator), crowd), crowd)
+    for name in expected:
+        assert_array_equal(got[name], expected[name], err_msg=name)
+
+
 @each_instance
 def test_parameters_and_data_are_not_changed(instance, crowd):
     estimator = clone(instance.estimator)
@@ -161,7 +232,7 @@ def test_frames_and_string_labels_mean_the_same(instance):
     if instance in fitted_to("X"):
         assert frames.feature_names_in_.tolist() == list("abcd")
     got, expected = outputs(instance, frames, named), outputs(instance, plain, crowd)
-    decoded = {"predict"} if instance.kind == "deferrer" else set()
+    decoded = {"predict"} if instance.kind in ("classifier", "deferrer") else set()
     for name in expected:
         want = named.labels[expected[name]] if name in decoded else expected[name]
         assert_array_equal(got[name], want, err_msg=name)
@@ -300,6 +371,74 @@ def test_rows_of_weight_zero_do_not_count_in_score(instance, crowd):
     weighted = estimator.score(crowd.X, crowd.y, annotations=crowd.annotations, sample_weight=2.0 * weight)
     subset = estimator.score(crowd.X[weight], crowd.y[weight], annotations=crowd.annotations[weight])
     assert weighted == pytest.approx(subset)
+
+
+@each_deferrer
+def test_scores_decisions_and_consultations_agree(instance, crowd):
+    estimator = fitted(instance, crowd)
+    n_targets, n_experts = len(estimator.targets_), estimator.n_experts_
+    scores, deferral = estimator.decision_function(crowd.X), estimator.predict_deferral(crowd.X)
+    assert scores.shape == (60, n_targets + 1)
+    assert_array_equal(np.where(scores.argmax(1) == n_targets, -1, scores.argmax(1)), deferral)
+    finite = np.isfinite(scores).all(1)
+    order = estimator.predict_deferral_proba(crowd.X)
+    assert_array_equal(order[finite].argmax(1), scores[finite].argmax(1))
+    asked = estimator.consult(crowd.X)
+    assert asked.shape == (60, n_experts)
+    assert asked.dtype == bool
+    who = estimator.assign_experts(crowd.X)
+    assert_array_equal(asked.sum(1), who >= 0)
+    assert_array_equal(asked[who >= 0].argmax(1), who[who >= 0])
+    correctness = estimator.predict_expert_correctness(crowd.X)
+    assert correctness.shape == (60, n_experts)
+    assert ((correctness >= 0) & (correctness <= 1)).all()
+    bounds = estimator.requested_bounds_
+    assert len(bounds.target_lower) == n_targets + 1
+    assert len(bounds.expert_upper) == n_experts + 1
+    request = estimator.get_params(deep=False).get("coverage")
+    if request is not None:
+        assert (bounds.target_lower[-1], bounds.target_upper[-1]) == (request, request)
+
+
+@each_deferrer
+def test_the_order_of_base_classes_decides_nothing(instance, crowd):
+    """Bases in another order give the same results, or no class at all."""
+    expected = outputs(instance, fitted(instance, crowd), crowd)
+    kinds = [c for c in type(instance.estimator).__mro__ if c.__module__.startswith("sklearn_l2d.")]
+    for kind in kinds:
+        bases = kind.__bases__
+        if not any(base.__module__.startswith("sklearn_l2d.") for base in bases):
+            continue  # the order of scikit-learn's own bases is scikit-learn's
+        for order in set(permutations(bases)) - {bases}:
+            try:
+                kind.__bases__ = order
+            except TypeError:
+                continue
+            try:
+                got = outputs(instance, fitted(instance, crowd), crowd)
+            finally:
+                kind.__bases__ = bases
+            for name in expected:
+                assert_array_equal(got[name], expected[name], err_msg=f"{name}, {kind.__name__}{order}")
+
+
+@each_deferrer
+def test_mixins_only_add(instance):
+    kinds = [c for c in type(instance.estimator).__mro__ if c.__module__.startswith("sklearn_l2d.")]
+    mixins = [kind for kind in kinds if kind.__name__.endswith("Mixin")]
+    base = set(vars(next(kind for kind in kinds if kind.__name__ == "BaseDeferrer")))
+    own = [{name for name in vars(mixin) if not name.startswith("__")} for mixin in mixins]
+    assert all(not names & base for names in own)
+    assert len(set().union(*own)) == sum(map(len, own))
+
+
+@each_deferrer
+def test_row_by_row_gives_what_a_batch_gives(instance, crowd):
+    estimator = fitted(instance, crowd)
+    whole = outputs(instance, estimator, crowd)
+    for name in ("predict_proba", "decision_function", "predict_expert_correctness"):
+        one_by_one = np.concatenate([getattr(estimator, name)(row[None]) for row in crowd.X])
+        assert_allclose(one_by_one, whole[name], rtol=1e-9, atol=1e-12, err_msg=name)
 
 
 @each_net

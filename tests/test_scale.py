@@ -86,7 +86,7 @@ def test_memory_map_is_never_copied_as_a_whole(tmp_path):
 
 def test_sparse_counts_of_several_blocks(monkeypatch):
     counts = np.random.default_rng(0).integers(0, 3, (20, 4)) * np.random.default_rng(1).integers(0, 2, (20, 1))
-    monkeypatch.setattr("sklearn_l2d._torch._annotation_net._BLOCK", 7)
+    monkeypatch.setattr("sklearn_l2d._encoding._COUNT_ROWS", 7)
     labels, votes = sparse_counts(counts)
     for row in range(20):
         voted = np.flatnonzero(counts[row])

@@ -197,6 +197,27 @@ def expected_likelihood(proba, y_codes, likelihood):
     return (proba * rows.reshape(len(rows), *(1,) * (proba.ndim - 2), -1)).sum(-1)
 
 
+def team_log_likelihood(codes, y_codes, classifier_proba, likelihood, absent):
+    """``ln p(y | answer)`` (n, M + 1) of the experts and, last, of the classifier."""
+    people = log_likelihood_of_answers(codes, y_codes, likelihood, absent)
+    return np.column_stack([people, np.log(expected_likelihood(classifier_proba, y_codes, likelihood))])
+
+
+def absent_likelihood(codes, y_codes, likelihood, correctness):
+    """Likelihood (n, M) of the truth given what an expert would have answered; None where nobody is missing.
+
+    It is integrated over the answer (PL2D Eq. 17, corrected: exact, no mean field), which is right with the expert's
+    own correctness on the true class; mistakes are spread evenly. The behaviours of a clusterer, which do not know
+    the truth, were measured to tell experts apart less well.
+    """
+    if (codes >= 0).all():
+        return None
+    right = correctness.T[y_codes]
+    when_right = np.diagonal(likelihood)[y_codes, None]
+    when_wrong = (likelihood[y_codes].sum(1, keepdims=True) - when_right) / (len(likelihood) - 1)
+    return right * when_right + (1 - right) * when_wrong
+
+
 def fit_temperature(log_proba, y_codes):
     """Temperature that makes ``softmax(log_proba / T)`` the most likely; 1 where it cannot be told.
 

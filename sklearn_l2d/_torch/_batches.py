@@ -63,22 +63,11 @@ def on_device(array, device):
     return copy
 
 
-class RowBatches:
-    """Iterator over the batches of a `Rows` data set, in the place of a torch DataLoader.
+def shuffled_batches(rows, batch_size, generator):
+    """Yield the batches of a `Rows` data set in random order.
 
-    A DataLoader fetches and collates single rows, which costs more than a step of a small net.
+    This takes the place of a torch DataLoader, which fetches and collates single rows: that costs more than a step of a
+    small net.
     """
-
-    def __init__(self, rows, batch_size, shuffle=False):
-        self.rows = rows
-        self.batch_size = batch_size
-        self.shuffle = shuffle
-
-    def __iter__(self):
-        n = len(self.rows)
-        order = torch.randperm(n) if self.shuffle else torch.arange(n)
-        for batch in order.split(self.batch_size):
-            yield self.rows[batch]
-
-    def __len__(self):
-        return -(-len(self.rows) // self.batch_size)
+    for batch in torch.randperm(len(rows), generator=generator).split(batch_size):
+        yield rows[batch]

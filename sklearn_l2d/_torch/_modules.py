@@ -1,10 +1,14 @@
-"""Ensembles of K nets that answer together: logits of shape (K, batch, n_outputs)."""
+"""Ensembles of K nets that answer together, logits of shape (K, batch, n_outputs), and modules made of them."""
 
 import numbers
+from functools import partial
 from itertools import pairwise
 
+import numpy as np
 import torch
 from torch import nn
+
+_FLOOR = 1e-6  # of an expected correctness
 
 
 class MLPEnsemble(nn.Module):
@@ -88,11 +92,120 @@ def build_ensemble(module, n_members, n_features, n_outputs, hidden_layer_sizes)
     return ModuleEnsemble(n_members, module, n_outputs)
 
 
+def ensemble_for(params, items, n_outputs, hidden_layer_sizes=None):
+    """`build_ensemble` for items of the shape of `items`, to be called with `n_members`.
+
+    `params` are those of an estimator: `module`, and `hidden_layer_sizes` unless others are given.
+    """
+    sizes = params["hidden_layer_sizes"] if hidden_layer_sizes is None else hidden_layer_sizes
+    return partial(
+        build_ensemble,
+        params.get("module"),
+        n_features=int(np.prod(items.shape[1:])),
+        n_outputs=n_outputs,
+        hidden_layer_sizes=tuple(sizes),
+    )
+
+
+class Single(nn.Module):
+    """One net, as an ensemble of one member.
+
+    With a prior, a perceptron starts by adding nothing to it, and the weight of the prior is learnt: its logarithm
+    starts at zero, relative to the weight that was given. The offset of the prior is not learnt.
+    """
+
+    def __init__(self, build, with_prior=False):
+        super().__init__()
+        self.n_features, self.n_outputs = build.keywords["n_features"], build.keywords["n_outputs"]
+        self.members = build(n_members=1)
+        if with_prior:
+            self.log_weight = nn.Parameter(torch.zeros(()))
+            self.register_buffer("offset", torch.zeros(self.n_outputs))
+            if isinstance(self.members, MLPEnsemble):
+                nn.init.zeros_(self.members.weights[-1])
+
+    def forward(self, X):
+        return self.members(X)[0]
+
+
+class Behaviours(nn.Module):
+    """K behaviours and, while the start lasts, the consensus net that anchors them.
+
+    Attributes
+    ----------
+    phase : {"consensus", "anchor", "stream", "em"}
+        What a batch teaches: the consensus net alone; the behaviours, with responsibilities from the tempered
+        consensus; both at once, for streams; the behaviours, with their own responsibilities.
+    """
+
+    def __init__(self, build, n_members, with_consensus):
+        super().__init__()
+        self.phase = "em"
+        self.consensus = build(n_members=1) if with_consensus else None
+        self.members = build(n_members=n_members)
+
+    def forward(self, X):
+        """Logits (K, B, C) of the behaviours and (1, B, C) of the consensus; None where the phase needs none."""
+        with torch.set_grad_enabled(torch.is_grad_enabled() and self.phase != "anchor"):
+            consensus = None if self.phase == "em" else self.consensus(X)
+        return None if self.phase == "consensus" else self.members(X), consensus
+
+
+class AgnosticRejector(nn.Module):
+    """Logit of deferral for an item, by its class probabilities, and an expert, by a competence per class.
+
+    The classes have a net in common, whose outputs are averaged by their probabilities, so that their order and number
+    do not matter, and go through a second net. Its last layer starts at zero, where the logit is that of the expected
+    correctness ``ln sum_c p_c r_c``: exact where an expert's errors depend on the class alone.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : tuple of int
+        Hidden units of either net; the last ones of the first are averaged over classes.
+    """
+
+    def __init__(self, hidden_layer_sizes):
+        super().__init__()
+        *hidden, width = hidden_layer_sizes
+        self.of_class = MLPEnsemble(1, 3, width, hidden)
+        self.of_pair = MLPEnsemble(1, width, 1, hidden_layer_sizes)
+        nn.init.zeros_(self.of_pair.weights[-1])
+
+    def forward(self, proba):
+        """Probabilities (B, C) as they are: what comes of them depends on the experts, for whom there is `defer`."""
+        return proba
+
+    def defer(self, proba, mean, spread):
+        """Logits (B, E) of deferral.
+
+        Parameters
+        ----------
+        proba : tensor of shape (B, C)
+            Probabilities of the classes.
+        mean, spread : tensors of shape (E, C)
+            Mean and standard deviation of the competence.
+        """
+        shape = (len(proba), *mean.shape)
+        cells = torch.stack([part.expand(shape) for part in (proba.unsqueeze(1), mean, spread)], -1)
+        each = self.of_class(cells.flatten(0, 2))[0].relu().view(*shape, -1)
+        average = (proba[:, None, :, None] * each).sum(2)
+        beyond = self.of_pair(average.flatten(0, 1))[0].view(shape[:2])
+        return (proba @ mean.T).clamp(min=_FLOOR).log() + beyond
+
+
 def check_layers(sizes, name="hidden_layer_sizes"):
     """Numbers of hidden units as a tuple."""
     sizes = tuple(sizes)
     if not all(isinstance(size, numbers.Integral) and size >= 1 for size in sizes):
         raise ValueError(f"{name}={sizes} must be whole numbers of units, at least 1.")
+    return sizes
+
+
+def check_feature_layers(sizes, name="hidden_layer_sizes"):
+    """As `check_layers`, for a net whose last hidden layer gives features: there has to be one."""
+    sizes = check_layers(sizes, name)
+    if not sizes:
+        raise ValueError(f"{name} is empty, but its last layer gives the features; name at least one layer.")
     return sizes
 
 

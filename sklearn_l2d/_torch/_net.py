@@ -1,9 +1,10 @@
-"""The skorch net that every neural part composes, its training loop and its predictions."""
+"""The skorch net that every neural part composes: how it is built, trained and asked."""
 
+import contextlib
 import copy
 import math
+import numbers
 import time
-import warnings
 
 import numpy as np
 import torch
@@ -11,61 +12,85 @@ from sklearn.exceptions import ConvergenceWarning
 from skorch import NeuralNet
 from tqdm.auto import tqdm
 
-from ._batches import RowBatches
-from ._seeding import seeded
+from .._sklearn import Interval, StrOptions, warn
+from ._batches import Rows, shuffled_batches
+from ._modules import ModuleEnsemble, check_layers, check_module
+from ._seeding import OwnRandom, own_generator, own_state, resolve_device
 
 _OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
-OPTIMIZER_NAMES = frozenset(_OPTIMIZERS)
 _PREDICT_BATCH = 1024  # rows
+
+# What the parameters of a net may be: the same in every estimator that trains one.
+NET_CONSTRAINTS = {
+    "module": [callable, None],
+    "hidden_layer_sizes": ["array-like"],
+    "optimizer": [StrOptions(set(_OPTIMIZERS)), callable],
+    "lr": [Interval(numbers.Real, 0, None, closed="neither")],
+    "momentum": [Interval(numbers.Real, 0, 1, closed="left")],
+    "weight_decay": [Interval(numbers.Real, 0, None, closed="left")],
+    "batch_size": [Interval(numbers.Integral, 1, None, closed="left")],
+    "max_epochs": [Interval(numbers.Integral, 1, None, closed="left")],
+    "device": [str],
+    "dtype": [StrOptions({"float32", "float64"})],
+    "verbose": ["verbose"],
+    "random_state": ["random_state"],
+}
+
+
+def check_net(params, layers=("hidden_layer_sizes",)):
+    """Refuse parameters of a net that would come to light only when other parts have been fitted.
+
+    Parameters
+    ----------
+    params : dict
+        Parameters of an estimator.
+    layers : tuple of str
+        Those that hold numbers of hidden units.
+    """
+    check_module(params.get("module"))
+    for name in layers:
+        check_layers(params[name], name)
+    resolve_device(params["device"])
 
 
 class Net(NeuralNet):
-    """skorch net over `Rows`; a subclass says in `batch_loss` what is learnt from the targets of a batch."""
+    """skorch net over `Rows`; a subclass says in `batch_loss` what is learnt from the targets of a batch.
 
-    schedule_ = None
+    Attributes
+    ----------
+    dtype : torch.dtype
+        Floating type of the training.
+    random : OwnRandom or None
+        Where everything random comes from while the net is trained.
+    """
 
-    @classmethod
-    def build(cls, module, *, optimizer, lr, momentum, weight_decay, batch_size, device, **context):
-        """Initialised net.
-
-        Parameters
-        ----------
-        module : callable
-            Called without arguments, returns the torch module; never a module itself, which a pickle would hold
-            twice.
-        optimizer : {"sgd", "adam"} or callable
-            Name, or a class with the signature of torch optimisers.
-        lr, momentum, weight_decay, batch_size
-            As in torch; `momentum` goes to "sgd" only.
-        device : str
-            Resolved device.
-        **context
-            Attributes that `batch_loss` reads.
-        """
-        extra = {"optimizer__momentum": momentum} if optimizer == "sgd" else {}
-        net = cls(
-            module,
-            criterion=torch.nn.Identity,
-            optimizer=_OPTIMIZERS[optimizer] if isinstance(optimizer, str) else optimizer,
-            optimizer__weight_decay=weight_decay,
-            lr=lr,
-            batch_size=batch_size,
-            iterator_train=RowBatches,
-            iterator_train__shuffle=True,
-            iterator_valid=RowBatches,
-            train_split=None,
-            predict_nonlinearity=None,
-            callbacks="disable",
-            verbose=0,
-            device=device,
-            **extra,
-        )
-        vars(net).update(context)
-        return net.initialize()
+    schedule_ = random = None
 
     def batch_loss(self, logits, targets, X):
         """Loss of one batch, a scalar tensor; `targets` are on the device of the net."""
         raise NotImplementedError
+
+    def rows(self, X, *targets):
+        """Data set of items and targets in the floating type of the net, and on its device where it has room."""
+        return Rows(X, *targets, dtype=self.dtype, device=self.device)
+
+    def tensor(self, array, dtype=None):
+        """An array on the device of the net."""
+        return torch.as_tensor(array, dtype=dtype, device=self.device)
+
+    def order(self, n):
+        """Random order of n things, in a training."""
+        return torch.randperm(n, generator=self.generator)
+
+    @property
+    def generator(self):
+        """Generator of the training under way, on the CPU."""
+        return self.random.generators["cpu"]
+
+    def infer(self, X, **params):
+        """Outputs for a batch."""
+        with _of_its_own(self.module_, self.random):
+            return super().infer(X, **params)
 
     def train_epoch(self, rows):
         """One pass over `rows` in random order; returns the mean loss.
@@ -74,7 +99,7 @@ class Net(NeuralNet):
         """
         self.module_.train()
         total = 0.0
-        for X, targets in self.get_iterator(rows, training=True):
+        for X, targets in shuffled_batches(rows, self.batch_size, self.generator):
             self.optimizer_.zero_grad()
             loss = self.batch_loss(self.infer(X), [target.to(self.device) for target in targets], X)
             loss.backward()
@@ -85,6 +110,55 @@ class Net(NeuralNet):
         return float(total) / len(rows)
 
 
+class TargetNet(Net):
+    """Cross-entropy with one row of non-negative targets per item; a row that sums to w has weight w."""
+
+    def batch_loss(self, logits, targets, X):
+        q = targets[0].to(logits.dtype)
+        return -(q * logits.log_softmax(-1)).sum() / q.sum().clamp(min=1e-12)
+
+
+@own_state()
+def build_net(kind, module, params, seed, **context):
+    """Initialised net, with initial weights from a generator of its own.
+
+    Parameters
+    ----------
+    kind : type
+        `Net` or a subclass.
+    module : callable
+        Called without arguments, returns the torch module; never a module itself, which a pickle would hold twice.
+    params : dict
+        Parameters of an estimator: `optimizer` ("sgd", "adam", or a class with the signature of torch optimisers),
+        `lr`, `momentum` (for "sgd" only), `weight_decay`, `batch_size`, `dtype` and `device`.
+    seed : int
+        Of the initial weights.
+    **context
+        Attributes that `batch_loss` reads.
+    """
+    optimizer, dtype = params["optimizer"], getattr(torch, params["dtype"])
+    net = kind(
+        module,
+        criterion=torch.nn.Identity,
+        optimizer=_OPTIMIZERS[optimizer] if isinstance(optimizer, str) else optimizer,
+        optimizer__weight_decay=params["weight_decay"],
+        lr=params["lr"],
+        batch_size=params["batch_size"],
+        train_split=None,
+        predict_nonlinearity=None,
+        callbacks="disable",
+        verbose=0,
+        device=resolve_device(params["device"]),
+        **({"optimizer__momentum": params["momentum"]} if optimizer == "sgd" else {}),
+    )
+    vars(net).update(context, dtype=dtype)
+    with OwnRandom(own_generator(seed)):
+        net.initialize()
+    net.module_.to(dtype)
+    return net
+
+
+@own_state()
 def train(net, rows, n_epochs, *, seed, cosine=True, verbose=0, label="train", on_epoch=None, keep=True):
     """Train for some epochs; what is left of a failure is the last complete epoch.
 
@@ -128,37 +202,36 @@ def train(net, rows, n_epochs, *, seed, cosine=True, verbose=0, label="train", o
         n_steps = n_epochs * math.ceil(len(rows) / net.batch_size)
         net.schedule_ = torch.optim.lr_scheduler.CosineAnnealingLR(net.optimizer_, n_steps)
     epochs = tqdm(range(n_epochs), desc=label, disable=verbose < 2)
+    net.random = OwnRandom(own_generator(seed))
     try:
-        with seeded(seed, net.device):
-            for epoch in epochs:
-                if on_epoch is not None:
-                    label = on_epoch(epoch)
-                start = time.perf_counter()
-                loss = net.train_epoch(rows)
-                duration = time.perf_counter() - start
-                if not (np.isfinite(loss) and all(p.isfinite().all() for p in net.module_.parameters())):
-                    raise FloatingPointError(
-                        f"training diverged to a loss of {loss} in epoch {epoch + 1} of the phase {label!r}: lower lr "
-                        f"(now {net.lr}), or scale the columns of X to similar sizes, for instance with StandardScaler."
-                    )
-                history.append({"phase": label, "loss": loss, "duration": duration})
-                if verbose == 1:
-                    print(f"{label} epoch {epoch + 1}/{n_epochs}: loss {loss:.4f}, {duration:.2f} s")
-                good = _state(net)
+        for epoch in epochs:
+            if on_epoch is not None:
+                label = on_epoch(epoch)
+            start = time.perf_counter()
+            loss = net.train_epoch(rows)
+            duration = time.perf_counter() - start
+            if not (np.isfinite(loss) and all(p.isfinite().all() for p in net.module_.parameters())):
+                raise FloatingPointError(
+                    f"training diverged to a loss of {loss} in epoch {epoch + 1} of the phase {label!r}: lower lr "
+                    f"(now {net.lr}), or scale the columns of X to similar sizes, for instance with StandardScaler."
+                )
+            history.append({"phase": label, "loss": loss, "duration": duration})
+            if verbose == 1:
+                print(f"{label} epoch {epoch + 1}/{n_epochs}: loss {loss:.4f}, {duration:.2f} s")
+            good = _state(net)
     except KeyboardInterrupt:
         _restore(net, good)
         if not (history and keep):
             raise
-        warnings.warn(
+        warn(
             f"training was interrupted in the phase {label!r}; the net of epoch {len(history)} of {n_epochs} is kept.",
             ConvergenceWarning,
-            stacklevel=3,
         )
     except BaseException:
         _restore(net, good)
         raise
     finally:
-        net.schedule_ = None
+        net.schedule_ = net.random = None
         epochs.close()
     return history
 
@@ -194,16 +267,33 @@ def logit_batches(ensemble, X, device):
     ensemble.eval()
     # One buffer for all batches: a fresh one for each leaves holes between the results that callers keep, and the
     # process then grows by more than the whole of X.
-    buffer = torch.empty((min(_PREDICT_BATCH, len(X)), *X.shape[1:]), dtype=ensemble.predict_dtype)
+    buffer = torch.empty((min(_PREDICT_BATCH, len(X)), *X.shape[1:]), dtype=ensemble.predict_dtype, device="cpu")
     for start in range(0, max(1, len(X)), _PREDICT_BATCH):  # no rows are one empty batch
         rows = slice(start, min(start + _PREDICT_BATCH, len(X)))
         batch = buffer[: rows.stop - start].copy_(torch.from_numpy(np.array(X[rows])))
-        with torch.no_grad():
-            logits = ensemble(batch.to(device))
-        yield rows, logits.double()
+        with own_state(grad=False), _of_its_own(ensemble):
+            logits = ensemble(batch.to(device)).double()
+        yield rows, logits
 
 
 def predict_batches(ensemble, X, device):
     """As `logit_batches`, with log-probabilities in the place of logits."""
     for rows, logits in logit_batches(ensemble, X, device):
-        yield rows, torch.log_softmax(logits, -1)
+        yield rows, logits.log_softmax(-1)
+
+
+def predict_logits(net, X):
+    """Logits (n, n_outputs) of a net of one member, float64."""
+    return np.concatenate([logits[0].cpu().numpy() for _, logits in logit_batches(net.module_.members, X, net.device)])
+
+
+def predict_log_proba(net, X):
+    """Log-probabilities (n, n_outputs) of a net of one member, float64."""
+    return np.concatenate([log_p[0].cpu().numpy() for _, log_p in predict_batches(net.module_.members, X, net.device)])
+
+
+def _of_its_own(module, random=None):
+    """Context in which a module of the user draws from `random`; by default anew from one seed, as in a prediction."""
+    if not any(isinstance(part, ModuleEnsemble) for part in module.modules()):
+        return contextlib.nullcontext()  # our own modules draw nothing in a forward pass
+    return OwnRandom(own_generator(0)) if random is None else random

@@ -7,10 +7,10 @@ import torch
 from torch import nn
 from torch.nn.functional import one_hot
 
-from ._batches import Rows
-from ._modules import MLPEnsemble, build_ensemble
-from ._net import Net, logit_batches, train
-from ._surrogate_losses import softmax_loss
+from ._losses import softmax_loss
+from ._modules import MLPEnsemble, check_feature_layers, check_layers, ensemble_for
+from ._net import Net, build_net, logit_batches, train
+from ._seeding import own_state
 
 _CHUNK = 1 << 16  # rows of the small nets that are predicted at once
 _NO_WEIGHT = 1e-6  # below the weight of any example
@@ -95,17 +95,16 @@ class Contexts:
         self.n_answers, self.start = torch.as_tensor(answers), torch.as_tensor(answers.cumsum() - answers)
         self.vocal = torch.as_tensor(np.flatnonzero(answers))
 
-    def draw(self):
+    def draw(self, generator):
         """Some experts (S,), items and answers (S, size) of each, and which of these (S, size) are in use.
 
         Examples are drawn with replacement, and no more than half as many as an expert has answers: the others are
         left to learn from.
         """
-        experts = self.vocal[torch.randperm(len(self.vocal))[: self.n_experts]]
+        experts = self.vocal[torch.randperm(len(self.vocal), generator=generator)[: self.n_experts]]
         n_answers = self.n_answers[experts, None]
-        drawn = (torch.rand(len(experts), self.size, dtype=torch.float64) * n_answers).long() + self.start[
-            experts, None
-        ]
+        place = torch.rand(len(experts), self.size, dtype=torch.float64, generator=generator) * n_answers
+        drawn = place.long() + self.start[experts, None]
         used = torch.arange(self.size) < n_answers // 2
         return experts, self.item[drawn], self.answer[drawn], used
 
@@ -135,7 +134,7 @@ class PopulationNet(Net):
         loss = softmax_loss(logits, truth)
         if self.contexts is None or len(self.contexts.vocal) == 0:
             return loss.mean()
-        drawn = self.contexts.draw()
+        drawn = self.contexts.draw(self.generator)
         deferral = self.module_.defer(features, self._codes(*drawn[1:]))
         experts, items, _, used = (part.to(self.device) for part in drawn)
         answered = codes[:, experts]
@@ -156,75 +155,62 @@ class PopulationNet(Net):
         """Codes (S, code_size): weighted means of the examples in use. The features are not trained through them."""
         X, truth = self.contexts.take(items, self.device)
         with torch.no_grad():
-            _, features = self.module_(X)
+            _, features = self.infer(X)
         answers, used = answers.flatten().to(self.device), used.unsqueeze(-1).to(self.device, features.dtype)
         each = self.module_.encode(features, truth, answers).view(*items.shape, -1)
         weight = self.module_.weigh(each) * used
         return (each * weight).sum(1) / weight.sum(1).clamp(min=_NO_WEIGHT)
 
 
-def build_population_net(
-    module,
-    n_features,
-    n_classes,
-    hidden_layer_sizes,
-    code_size,
-    context_layer_sizes,
-    rejector_layer_sizes,
-    dtype,
-    pooling="mean",
-    **settings,
-):
-    """Initialised `PopulationNet`; the last hidden layer, or a `module`, gives the features.
-
-    Further settings are those of `Net.build`.
-    """
-    *hidden, width = hidden_layer_sizes
-    body = partial(build_ensemble, module, n_features=n_features, n_outputs=width, hidden_layer_sizes=tuple(hidden))
-    sizes = code_size, tuple(context_layer_sizes), tuple(rejector_layer_sizes)
-    net = PopulationNet.build(partial(Population, body, width, n_classes, *sizes, pooling), **settings)
-    net.module_.to(dtype)
-    return net
+def build_population_net(params, items, n_classes, seed, pooling="mean"):
+    """Untrained `PopulationNet`; arguments as in `fit_population_net`."""
+    *hidden, width = check_feature_layers(params["hidden_layer_sizes"])
+    sizes = (check_layers(params[name], name) for name in ("context_layer_sizes", "rejector_layer_sizes"))
+    body = ensemble_for(params, items, width, hidden)
+    module = partial(Population, body, width, n_classes, params["code_size"], *sizes, pooling)
+    return build_net(PopulationNet, module, params, seed)
 
 
-def train_population(
-    net, X, y_codes, codes, *, context_size, experts_per_step, n_classifier_epochs, max_epochs, seed, verbose
-):
+@own_state()
+def fit_population_net(params, items, y_codes, codes, n_classes, seed, pooling="mean"):
     """Train the classifier alone, then everything; a step costs ``batch_size * experts_per_step`` deferral logits.
 
     Parameters
     ----------
-    net : PopulationNet
-        Initialised; it is trained in place.
-    X : ndarray of shape (n, ...)
+    params : dict
+        Of `PopulationExpertEncoder` or `PopulationDeferral`.
+    items : ndarray of shape (n, ...)
         Items.
     y_codes : ndarray of int of shape (n,)
         True classes.
     codes : ndarray of shape (n, M)
         Encoded annotations, -1 missing.
-    context_size, experts_per_step : int
-        As in `Contexts`.
-    n_classifier_epochs, max_epochs : int
-        Of the two phases.
-    seed, verbose : int
-        As in `train`.
+    n_classes : int
+        C.
+    seed : int
+        Of everything random.
+    pooling : {"mean", "attention"}, default="mean"
+        As in `Population`.
 
     Returns
     -------
+    net : PopulationNet
+        The last hidden layer, or a `module`, gives the features.
     history : list of dict
         As returned by `train`.
     """
-    dtype = next(net.module_.classifier.parameters()).dtype
-    rows = Rows(X, y_codes, codes, np.arange(len(X)), dtype=dtype, device=net.device)
-    settings = {"seed": seed, "verbose": verbose}
-    history = train(net, rows, n_classifier_epochs, label="classifier", keep=False, **settings)
-    net.contexts = Contexts(rows, codes, context_size, experts_per_step)
+    net = build_population_net(params, items, n_classes, seed, pooling)
+    rows = net.rows(items, y_codes, codes, np.arange(len(items)))
+    settings = {"seed": seed, "verbose": params["verbose"]}
+    history = train(net, rows, params["n_classifier_epochs"], label="classifier", keep=False, **settings)
+    net.contexts = Contexts(rows, codes, params["context_size"], params["experts_per_step"])
     try:
-        return history + train(net, rows, max_epochs, label="population", **settings)
+        return net, history + train(net, rows, params["max_epochs"], label="population", **settings)
     finally:
         net.contexts = None  # a pickle holds no training rows
 
 
+@own_state(grad=False)
 def expert_codes(net, X, y_codes, codes):
     """Codes (M, code_size) of experts from all they answered, float64; zero for an expert without answers."""
     module, total, mass = net.module_, None, None
@@ -233,13 +219,12 @@ def expert_codes(net, X, y_codes, codes):
         truth = torch.as_tensor(np.asarray(y_codes[rows], dtype=np.int64))[item]
         answer = torch.as_tensor(codes[rows].astype(np.int64))[item, who]
         for part in torch.arange(len(item)).split(_CHUNK):
-            with torch.no_grad():
-                each = module.encode(
-                    features[0].relu()[item[part].to(net.device)],
-                    truth[part].to(net.device),
-                    answer[part].to(net.device),
-                )
-                weight = module.weigh(each)
+            each = module.encode(
+                features[0].relu()[item[part].to(net.device)],
+                truth[part].to(net.device),
+                answer[part].to(net.device),
+            )
+            weight = module.weigh(each)
             if total is None:
                 total = torch.zeros(codes.shape[1], each.shape[1], dtype=each.dtype)
                 mass = torch.zeros(codes.shape[1], 1, dtype=each.dtype)
@@ -250,6 +235,7 @@ def expert_codes(net, X, y_codes, codes):
     return (total / mass.clamp(min=_NO_WEIGHT)).numpy()
 
 
+@own_state(grad=False)
 def predict_population(net, X, codes):
     """Logits (n, C) of the classes and logits (n, E) of deferral to experts with codes (E, code_size), float64."""
     module, n_classes = net.module_, net.module_.truth.num_embeddings
@@ -258,9 +244,8 @@ def predict_population(net, X, codes):
     for rows, features in logit_batches(module.body, X, net.device):
         features = features[0].relu()
         step = max(1, _CHUNK // len(features))
-        with torch.no_grad():
-            classes[rows] = module.classifier(features)[0].cpu().numpy()
-            for start in range(0, len(codes), step):
-                some = module.defer(features, codes[start : start + step])
-                deferral[rows, start : start + step] = some.cpu().numpy()
+        classes[rows] = module.classifier(features)[0].cpu().numpy()
+        for start in range(0, len(codes), step):
+            some = module.defer(features, codes[start : start + step])
+            deferral[rows, start : start + step] = some.cpu().numpy()
     return classes, deferral

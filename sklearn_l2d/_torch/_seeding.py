@@ -1,8 +1,13 @@
-"""Devices and random numbers: nothing here touches a generator that belongs to the caller."""
+"""Devices, random numbers and the state of torch: nothing here reads or changes what belongs to the caller."""
 
-from contextlib import contextmanager
+import threading
+from contextlib import ExitStack, contextmanager
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+_FACTORIES = ("empty", "eye", "linspace", "logspace", "ones", "rand", "randn", "zeros")  # of the default floating type
+_GLOBAL_GENERATOR = threading.Lock()
 
 
 def resolve_device(device):
@@ -24,8 +29,93 @@ def resolve_device(device):
 
 
 @contextmanager
-def seeded(seed, device="cpu"):
-    """Run a block under its own torch seed; the caller's CPU and CUDA generators are put back afterwards."""
+def own_state(grad=True):
+    """Run a block with gradients on or off and tensors on the CPU, whatever this thread has set for itself."""
+    with ExitStack() as stack:
+        stack.enter_context(torch.inference_mode(False))
+        stack.enter_context(torch.set_grad_enabled(grad))
+        if torch.get_default_device().type != "cpu":  # the context costs every call of torch a little
+            stack.enter_context(torch.device("cpu"))
+        yield
+
+
+class OwnRandom(TorchDispatchMode):
+    """Random operations of a block draw from generators of its own, which no other thread shares.
+
+    Modules know torch's global generator only, both for their initial weights and for dropout; a dispatch mode belongs
+    to one thread and sees every random operation below autograd. An operation that names a generator keeps it. New
+    weights have torch's usual floating type, whatever the caller has made the default.
+
+    Activation checkpointing repeats a forward pass outside of the block, and cannot repeat the dropout in it.
+
+    Parameters
+    ----------
+    generator : torch.Generator
+        On the CPU. Generators of other devices are seeded from it when they are first needed.
+    """
+
+    def __init__(self, generator):
+        super().__init__()
+        self.generators = {"cpu": generator}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        packet, names = func.overloadpacket, [argument.name for argument in func._schema.arguments]
+        if packet.__name__ in _FACTORIES and "dtype" in names and kwargs.get("dtype") is None:
+            kwargs["dtype"] = torch.float32
+        given = dict(zip(names, args, strict=False)) | kwargs
+        if torch.Tag.nondeterministic_seeded not in func.tags or given.get("generator") is not None:
+            return func(*args, **kwargs)
+        if "generator" in names:
+            args = args[: names.index("generator")]  # a positional None makes room
+        device = next((a.device for a in args if isinstance(a, torch.Tensor)), kwargs.get("device") or "cpu")
+        generator = self._generator(torch.device(device))
+        if packet is torch.ops.aten.native_dropout:
+            return _dropout(*args, generator=generator)
+        drawing = _with_generator(func)
+        if drawing is not None:
+            return drawing(*args, **kwargs | {"generator": generator})
+        # A fused kernel of a GPU, which takes no generator: the global one stands in while it runs.
+        with _GLOBAL_GENERATOR, _seeded(self._seed(), device):
+            return func(*args, **kwargs)
+
+    def _generator(self, device):
+        name = "cpu" if device.type == "cpu" else str(device)
+        if name not in self.generators:
+            self.generators[name] = torch.Generator(device).manual_seed(self._seed())
+        return self.generators[name]
+
+    def _seed(self):
+        return int(torch.randint(2**62, (), generator=self.generators["cpu"], device="cpu"))
+
+
+def own_generator(seed):
+    """Generator on the CPU with a seed."""
+    return torch.Generator("cpu").manual_seed(seed)
+
+
+def _with_generator(func):
+    """The overload of a random operation that takes a generator; None where there is none."""
+    packet, (_, _, overload) = func.overloadpacket, str(func).rpartition(".")
+    of_default = "generator" if overload == "default" else f"{overload}_generator"
+    for name in (overload, of_default, "low_generator_dtype" if overload == "low_dtype" else of_default):
+        if name in packet.overloads():
+            candidate = getattr(packet, name)
+            if any(argument.name == "generator" for argument in candidate._schema.arguments):
+                return candidate
+    return None
+
+
+def _dropout(X, p, train, *, generator):
+    """What `torch.native_dropout` returns, drawn from a generator."""
+    if train is False or p == 0:
+        return X.clone(), torch.ones_like(X, dtype=torch.bool)
+    mask = torch.empty_like(X).bernoulli_(1 - p, generator=generator).bool()
+    return X * mask / max(1 - p, 1e-12), mask
+
+
+@contextmanager
+def _seeded(seed, device):
     on_cuda = str(device).startswith("cuda")
     with torch.random.fork_rng(devices=[torch.device(device)] if on_cuda else []):
         # torch.manual_seed would also reseed the CUDA generators that are not forked

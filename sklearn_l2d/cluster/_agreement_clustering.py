@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.cluster import AgglomerativeClustering
 
 from .._encoding import as_table, expert_names
-from .._sklearn import Interval, StrOptions, fit_context
+from .._sklearn import Interval, StrOptions, atomic_fit
 from ..metrics._agreement import MEASURES, pairwise_agreement
 
 
@@ -85,7 +85,7 @@ class AgreementClustering(BaseEstimator):
         self.min_overlap = min_overlap
         self.missing_label = missing_label
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @atomic_fit(prefer_skip_nested_validation=True)
     def fit(self, annotations, y=None):
         """Cluster the experts.
 
@@ -128,7 +128,6 @@ class AgreementClustering(BaseEstimator):
         labels = clustering.fit_predict(distance)
         self.labels_ = labels
         self.agreement_, self.experts_, self.n_features_in_ = agreement, expert_names(annotations), n_experts
-        return self
 
     def fit_predict(self, annotations, y=None):
         """Cluster the experts and return their clusters.

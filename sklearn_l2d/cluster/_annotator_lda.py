@@ -1,25 +1,245 @@
-"""Latent behaviours of annotators, learnt from anonymous vote counts."""
+"""Latent behaviours of annotators, learnt from anonymous vote counts: the net, its phases, and memberships."""
 
+import copy
 import numbers
-from typing import ClassVar
+from functools import partial
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-import torch
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._encoding import check_row_count, sparse_counts
-from .._net_parameters import NET_CONSTRAINTS
-from .._numerics._marginal_likelihood import is_whole, log_marginal
-from .._sklearn import Interval, StrOptions, fit_context
+from .._annotated_target import split_target
+from .._encoding import check_row_count, encode_table, sparse_counts
+from .._numerics._dirichlet_membership import average_membership, variational_membership
+from .._numerics._item_information import most_informative
+from .._numerics._marginal_likelihood import check_alpha, is_whole, likelihood_method, log_marginal
+from .._numerics._mixture_weights import mixture_weights, weight_deviations, weight_posterior
+from .._sklearn import Interval, StrOptions, atomic_fit, transform_output, warn
 from .._torch._e_steps import responsibilities
-from .._torch._net import predict_batches
+from .._torch._modules import Behaviours, ensemble_for
+from .._torch._net import NET_CONSTRAINTS, Net, build_net, check_net, predict_batches, train
+from .._torch._seeding import own_state
 from ..annotations import encode_counts
-from ._behaviour_training import BehaviourTrainingMixin
-from ._onboarding import OnboardingMixin
+
+_IDLE = 0.01  # share of the votes below which a cluster is idle, and distance below which two answer alike
 
 
-class AnnotatorLDA(BehaviourTrainingMixin, OnboardingMixin, BaseEstimator):
+class AnnotationNet(Net):
+    """EM on sparse counts: each batch runs an E-step and gives the M-step its loss.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (K,)
+        Dirichlet concentration of the items' mixtures.
+    max_e_steps, e_tol : int, float
+        Of the E-step.
+    """
+
+    def e_step(self, log_f, votes):
+        """Responsibilities (B, D, K) of the behaviours for votes (B, D), float64."""
+        return responsibilities(
+            log_f.double(), votes, self.tensor(self.alpha), max_sweeps=self.max_e_steps, tol=self.e_tol
+        )[0]
+
+    def batch_loss(self, logits, targets, X):
+        labels, votes = targets
+        members, consensus = logits
+        phase, total, loss = self.module_.phase, votes.sum().clamp(min=1e-12), 0.0
+        if phase in ("consensus", "stream"):
+            log_p = pick(consensus, labels)[..., 0]
+            loss = -(votes.to(log_p.dtype) * log_p).sum() / total
+        if phase == "consensus":
+            return loss
+        log_f = pick(members, labels)
+        source = log_f if phase == "em" else pick(temper(consensus, len(self.alpha)), labels)
+        weights = (votes.unsqueeze(-1) * self.e_step(source.detach(), votes)).to(log_f.dtype)
+        return loss - (weights * log_f).sum() / total
+
+
+def gather(log_proba, labels):
+    """Entries (B, D, K) of log-probabilities (K, B, C) at integer labels (B, D)."""
+    return log_proba.gather(2, labels.expand(len(log_proba), -1, -1)).permute(1, 2, 0)
+
+
+def pick(logits, labels):
+    """Log-probabilities (B, D, K) of the classes `labels` (B, D), from logits (K, B, C)."""
+    return gather(logits.log_softmax(2), labels)
+
+
+def temper(consensus, n_members):
+    """Consensus logits (1, B, C) sharpened for the first behaviours and flattened for the last: (K, B, C).
+
+    The exponents run geometrically from 2 to 1/2: the first behaviour takes the votes that agree with the
+    consensus, the last one the dissent, in the same way everywhere in the input space.
+    """
+    beta = consensus.new_tensor(np.geomspace(2.0, 0.5, n_members))
+    return beta[:, None, None] * consensus.log_softmax(2)
+
+
+def build_annotation_net(params, items, n_classes, alpha, seed):
+    """Untrained `AnnotationNet` with one behaviour per entry of `alpha`.
+
+    `params` are those of `AnnotatorLDA`. With a consensus net, the behaviours start from its weights.
+    """
+    build, n_clusters = ensemble_for(params, items, n_classes), len(alpha)
+    with_consensus = params["init"] == "consensus" and n_clusters > 1
+    net = build_net(
+        AnnotationNet,
+        partial(Behaviours, build, n_clusters, with_consensus),
+        params | {"weight_decay": params["weight_decay"] / n_clusters},
+        seed,
+        alpha=alpha,
+        max_e_steps=params["max_e_steps"],
+        e_tol=params["e_tol"],
+    )
+    if with_consensus:
+        net.module_.members.copy_members_from(net.module_.consensus)
+    return net
+
+
+def drop_consensus(net):
+    """Forget the consensus net, which has done its work, and with it the state of its optimiser."""
+    net.module_.phase, net.module_.consensus = "em", None
+    net.initialize_optimizer()
+
+
+@own_state(grad=False)
+def survey(net, X, labels, votes):
+    """One pass over the training rows with the final behaviours.
+
+    Returns
+    -------
+    weights : ndarray of shape (K,)
+        Share of the votes that each behaviour carries, ``sum T zeta / sum T``.
+    agreement : ndarray of shape (K,)
+        Mean probability that it gives to a vote.
+    distance : ndarray of shape (K, K)
+        As returned by `largest_distance`, over all items.
+    """
+    n_members = len(net.alpha)
+    weights, agreement = np.zeros(n_members), np.zeros(n_members)
+    distance = np.zeros((n_members, n_members))
+    for rows, log_proba in predict_batches(net.module_.members, X, net.device):
+        distance = np.maximum(distance, largest_distance(log_proba.exp()))
+        log_f = gather(log_proba, net.tensor(labels[rows]))
+        batch_votes = net.tensor(votes[rows])
+        weights += (batch_votes.unsqueeze(-1) * net.e_step(log_f, batch_votes)).sum((0, 1)).cpu().numpy()
+        agreement += (batch_votes.unsqueeze(-1) * log_f.exp()).sum((0, 1)).cpu().numpy()
+    total = votes.sum(dtype=float)
+    return weights / total, agreement / total, distance
+
+
+def largest_distance(proba):
+    """Largest total variation (K, K) between two behaviours over the items of a batch (K, B, C)."""
+    return np.stack([((proba - behaviour).abs().sum(-1).amax(-1) / 2).cpu().numpy() for behaviour in proba])
+
+
+def warn_of_collapse(weights, distance):
+    """Warn of clusters that carry less than 1 % of the votes, and of pairs that answer alike everywhere."""
+    idle = np.flatnonzero(weights < _IDLE)
+    twins = np.argwhere(np.triu(distance < _IDLE, k=1))
+    problems = []
+    if len(idle):
+        problems.append(f"clusters {idle.tolist()} carry less than 1 % of the votes")
+    if len(twins):
+        problems.append(f"the clusters of the pairs {twins.tolist()} answer alike everywhere")
+    if problems:
+        warn(
+            "clusters collapsed: " + "; ".join(problems) + ". Lower n_clusters, raise alpha, or train longer.",
+            ConvergenceWarning,
+        )
+
+
+class TrainingData(NamedTuple):
+    """Checked rows of a fit: items, distinct classes of their votes and how many, and all classes."""
+
+    X: np.ndarray
+    labels: np.ndarray
+    votes: np.ndarray
+    classes: np.ndarray
+
+
+def observed_log_proba(batches, codes):
+    """Log-probability that each behaviour gives to each annotation that was made.
+
+    Parameters
+    ----------
+    batches : iterable of (slice, ndarray of shape (b, K, C))
+        Log-probabilities of consecutive rows.
+    codes : ndarray of shape (n, M)
+        Encoded annotations, -1 missing.
+
+    Returns
+    -------
+    log_f : ndarray of shape (n_annotations, K)
+        One row per annotation.
+    expert : ndarray of shape (n_annotations,)
+        Who made it.
+    """
+    log_f, expert = [], []
+    for rows, log_proba in batches:
+        item, who = np.nonzero(codes[rows] >= 0)
+        log_f.append(log_proba[item, :, codes[rows][item, who]])
+        expert.append(who)
+    return np.concatenate(log_f), np.concatenate(expert)
+
+
+def one_column(annotations):
+    """Annotations of one expert as a table of one column, from shape (n,) or (n, 1)."""
+    if hasattr(annotations, "iloc"):  # pandas, of which nothing else is needed
+        table = annotations if hasattr(annotations, "columns") else annotations.to_frame()
+    elif hasattr(annotations, "shape"):
+        table = annotations[:, None] if len(annotations.shape) == 1 else annotations
+    else:
+        table = np.array(annotations, dtype=object)
+        table = table[:, None] if table.ndim == 1 else table
+    if len(table.shape) != 2 or table.shape[1] != 1:
+        raise ValueError(
+            f"annotations has shape {tuple(table.shape)}, but items are suggested to one expert at a time; pass one "
+            "column."
+        )
+    return table
+
+
+def solve_membership(method, log_f, expert, n_experts, *, prior, alpha, start, n_iter):
+    """Membership (M, K) of every expert; anything for an expert without annotations.
+
+    Parameters
+    ----------
+    method : {"map", "variational", "average"}
+        Optimal mixture weights, Algorithm 1 of L2D-Clusters, or its appendix F.
+    log_f, expert : ndarrays
+        As returned by `observed_log_proba`.
+    n_experts : int
+        M.
+    prior : ndarray of shape (K,)
+        "map": Dirichlet pseudo-counts.
+    alpha : ndarray of shape (K,)
+        "average": concentration of the items' mixtures.
+    start, n_iter : float, int
+        "variational": entries of alpha at the start, and iterations.
+    """
+    if method == "map":
+        return mixture_weights(log_f, expert, n_experts, prior=prior)[0]
+    if method == "variational":
+        dirichlet = variational_membership(log_f, expert, n_experts, start=start, n_iter=n_iter)
+    else:
+        dirichlet = average_membership(log_f, expert, n_experts, alpha)
+    return dirichlet / dirichlet.sum(1, keepdims=True)
+
+
+def check_n_items(n_items, n_pool):
+    """Refuse a number of items that the pool cannot give."""
+    if not isinstance(n_items, numbers.Integral) or isinstance(n_items, bool):
+        raise TypeError(f"n_items={n_items!r} is no integer; pass the number of items to suggest.")
+    if not 1 <= n_items <= n_pool:
+        raise ValueError(f"n_items={n_items} is not between 1 and the {n_pool} rows of X_pool; change it.")
+
+
+class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Find behaviours in anonymous annotations, then say which behaviour each expert looks like.
 
     `fit` needs only how many people chose each class of each item, not who they were: a latent Dirichlet
@@ -194,6 +414,8 @@ class AnnotatorLDA(BehaviourTrainingMixin, OnboardingMixin, BaseEstimator):
         "warm_start": ["boolean"],
     }
 
+    __metadata_request__transform: ClassVar = {"annotations": True}
+
     def __init__(
         self,
         n_clusters=2,
@@ -251,7 +473,7 @@ class AnnotatorLDA(BehaviourTrainingMixin, OnboardingMixin, BaseEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @atomic_fit(prefer_skip_nested_validation=True)
     def fit(self, X, y):
         """Learn the behaviours from anonymous annotations.
 
@@ -279,9 +501,28 @@ class AnnotatorLDA(BehaviourTrainingMixin, OnboardingMixin, BaseEstimator):
         FloatingPointError
             If the loss is not finite.
         """
-        return self._fit(X, y)
+        warm = self.warm_start and self.__sklearn_is_fitted__()
+        data = self._check_training_data(X, y, self.classes_ if warm else None, fresh=not warm)
+        net, seed, calls = self._continued_net() if warm else self._new_net(data)
+        history, n_anchor_epochs = list(self.history_) if warm else [], 0
+        settings = {"seed": seed + calls, "verbose": self.verbose}
+        rows = net.rows(data.X, data.labels, data.votes)
+        if net.module_.consensus is not None:
+            net.module_.phase = "consensus"
+            history += train(net, rows, self.n_consensus_epochs, label="consensus", keep=False, **settings)
+            net.module_.members.copy_members_from(net.module_.consensus)
+            net.initialize_optimizer()
+            n_anchor_epochs = self.n_anchor_epochs
 
-    @fit_context(prefer_skip_nested_validation=True)
+        def start_epoch(epoch):
+            net.module_.phase = "anchor" if epoch < n_anchor_epochs else "em"
+            return net.module_.phase
+
+        history += train(net, rows, self.max_epochs, on_epoch=start_epoch, **settings)
+        drop_consensus(net)
+        self._finish(data, net, history, seed, calls + 1)
+
+    @atomic_fit(prefer_skip_nested_validation=True)
     def partial_fit(self, X, y, classes=None):
         """Learn from one more chunk of a stream, one epoch per call at a constant learning rate.
 
@@ -302,7 +543,201 @@ class AnnotatorLDA(BehaviourTrainingMixin, OnboardingMixin, BaseEstimator):
         self : AnnotatorLDA
             The estimator, fitted to all chunks so far.
         """
-        return self._learn_chunk(X, y, classes)
+        started = self.__sklearn_is_fitted__()
+        if started and classes is not None and not np.array_equal(np.asarray(classes), self.classes_):
+            raise ValueError(
+                f"classes={list(classes)!r} is not the same as in the first call, {self.classes_.tolist()!r}; leave "
+                "it out after the first call."
+            )
+        data = self._check_training_data(X, y, self.classes_ if started else classes, fresh=not started)
+        net, seed, calls = self._continued_net() if started else self._new_net(data)
+        if net.module_.consensus is not None:
+            if calls >= self.n_consensus_epochs + self.n_anchor_epochs:
+                drop_consensus(net)
+            else:
+                net.module_.phase = "stream"
+        history = list(self.history_) if started else []
+        rows = net.rows(data.X, data.labels, data.votes)
+        history += train(net, rows, 1, seed=seed + calls, cosine=False, verbose=self.verbose, label=net.module_.phase)
+        self._finish(data, net, history, seed, calls + 1)
+
+    def transform(self, X, annotations=None, return_std=False):
+        """Membership of every expert, from items whose annotators are known (L2D-Clusters Eq. 2 and 3, corrected).
+
+        Without `annotations` it has one row per *sample*, each equal to `cluster_weights_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
+            Identified items.
+        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
+            Who answered what, one column per expert, with missing entries.
+        return_std : bool, default=False
+            Also return how uncertain each membership is.
+
+        Returns
+        -------
+        membership : ndarray or DataFrame of shape (n_experts, n_clusters)
+            One row per expert on the simplex; with pandas output, indexed by expert.
+        std : ndarray of shape (n_experts, n_clusters)
+            Posterior standard deviation under a flat Dirichlet prior beside `membership_prior`, by Laplace's
+            approximation; only with `return_std`.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            If an annotation is not one of `classes_`, or the rows do not match those of `X`.
+
+        Warns
+        -----
+        UserWarning
+            If an expert has no annotation; the membership is then `cluster_weights_`.
+        """
+        check_is_fitted(self)
+        items = self._check_items(X)
+        prior = self.membership_prior * self.cluster_weights_
+        if annotations is None:
+            nobody = np.empty((0, len(prior))), np.empty(0, dtype=int)
+            membership = np.tile(self.cluster_weights_, (len(items), 1))
+            return (membership, weight_deviations(*nobody, len(items), prior)) if return_std else membership
+        codes, _, experts = encode_table(annotations, self.classes_, self.missing_label)
+        check_row_count(codes, len(items), "annotations")
+        log_f, expert = observed_log_proba(self._log_proba(items), codes)
+        membership = solve_membership(
+            self.membership,
+            log_f,
+            expert,
+            len(experts),
+            prior=prior,
+            alpha=self.alpha_,
+            start=self.membership_start,
+            n_iter=self.membership_iter,
+        )
+        silent = np.bincount(expert, minlength=len(experts)) == 0
+        if silent.any():
+            warn(
+                f"no annotations of the experts {list(experts[silent])}: their membership is cluster_weights_. Give "
+                "them some items to label, or leave their columns out."
+            )
+            membership[silent] = self.cluster_weights_
+        if transform_output(self) == "pandas":
+            import pandas as pd
+
+            membership = pd.DataFrame(membership, index=experts, columns=self.get_feature_names_out())
+        return (membership, weight_deviations(log_f, expert, len(experts), prior)) if return_std else membership
+
+    def fit_transform(self, X, y, annotations=None):
+        """Fit to anonymous annotations, then place the experts of the same items.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
+            Items.
+        y : array-like of shape (n_samples, n_classes) or (n_samples,)
+            As in `fit`; an `AnnotatedTarget` brings its annotations along.
+        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
+            As in `transform`.
+
+        Returns
+        -------
+        membership : ndarray or DataFrame of shape (n_experts, n_clusters), or (n_samples, n_clusters)
+            As returned by `transform`.
+        """
+        y, annotations = split_target(y, annotations)
+        return self.fit(X, y).transform(X, annotations)
+
+    def predict(self, X, annotations=None):
+        """Cluster of every expert: the largest entry of the membership.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
+            Identified items.
+        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
+            As in `transform`.
+
+        Returns
+        -------
+        cluster : ndarray of shape (n_experts,), or (n_samples,) without annotations
+            Integers from 0, the cluster that agrees most with the consensus.
+        """
+        return np.asarray(self.transform(X, annotations)).argmax(1)
+
+    def suggest_items(self, X_pool, X=None, annotations=None, n_items=1):
+        """Items whose answers would tell most about the membership of one newcomer.
+
+        An item is worth the expected fall of the posterior variance of the membership, summed over the clusters, when
+        the newcomer answers it. With weights ``a`` whose posterior has mean ``m`` and covariance ``V``, and answer
+        ``t`` of probability ``Pr(t | x, a) = sum_k a_k f_t(x; theta_k)``, that is
+        ``sum_t |V f_t|^2 / (f_t' m)``. `m` and `V` are those behind ``transform(..., return_std=True)``: the prior is
+        a Dirichlet with parameters ``1 + membership_prior * cluster_weights_``, so that ``membership_prior=0`` leaves
+        the flat one, and the first item can be chosen without any label.
+
+        Items are chosen one after the other. Each adds its Fisher information to the inverse of `V` before the next is
+        chosen, so that the next tells something else. Ask for one item at a time and pass the labels so far where you
+        can.
+
+        Parameters
+        ----------
+        X_pool : array-like of shape (n_pool, n_features), or (n_pool, ...) with a `module`
+            Items that may be asked; leave out those that the newcomer has labelled.
+        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`, default=None
+            Items that the newcomer has labelled. None or no rows: nothing is known yet.
+        annotations : array-like of shape (n_samples,) or (n_samples, 1), default=None
+            Labels of the newcomer for `X`; missing entries are left out.
+        n_items : int, default=1
+            Number of items to suggest.
+
+        Returns
+        -------
+        indices : ndarray of shape (n_items,)
+            Rows of `X_pool`, in the order of asking. Equal items are taken in their order in the pool, and so is the
+            whole pool where nothing can be learnt, as with one cluster.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        TypeError
+            If `n_items` is no integer.
+        ValueError
+            If `n_items` is not between 1 and `n_pool`, only one of `X` and `annotations` is given, the annotations
+            are of several experts, do not match `X` or hold an unknown class.
+
+        See Also
+        --------
+        transform : The membership after the answers, and its standard deviation.
+
+        Notes
+        -----
+        The worth of the first item is exact for a posterior of this mean and covariance (law of total variance); the
+        covariance is Laplace's approximation. It is the worth of labels to the membership *under the model*: where an
+        expert is no mixture of the behaviours, chosen items can leave another membership than random ones.
+
+        Examples
+        --------
+        >>> from sklearn_l2d.cluster import AnnotatorLDA
+        >>> from sklearn_l2d.datasets import load_digits_crowd
+        >>> crowd = load_digits_crowd(random_state=0)
+        >>> lda = AnnotatorLDA(max_epochs=10, n_anchor_epochs=5, n_consensus_epochs=5, random_state=0)
+        >>> lda = lda.fit(crowd.X_anonymous, crowd.counts)
+        >>> pool, answers = crowd.X_identified, crowd.annotations[:, 0]
+        >>> asked = lda.suggest_items(pool, n_items=5)
+        >>> asked.shape
+        (5,)
+        >>> left = np.setdiff1d(np.arange(len(pool)), asked)
+        >>> following = left[lda.suggest_items(pool[left], pool[asked], answers[asked])]
+        """
+        check_is_fitted(self)
+        pool = self._check_items(X_pool)
+        check_n_items(n_items, len(pool))
+        log_f = self._log_proba_of_one(X, annotations)
+        prior = self.membership_prior * self.cluster_weights_
+        weights, covariance = weight_posterior(log_f, np.zeros(len(log_f), dtype=int), 1, prior)
+        proba = np.exp(np.concatenate([log_proba for _, log_proba in self._log_proba(pool)]), dtype=np.float64)
+        return most_informative(proba, weights[0], covariance[0], n_items)
 
     def predict_annotation_proba(self, X):
         """What an annotator of each behaviour would answer.
@@ -336,13 +771,14 @@ class AnnotatorLDA(BehaviourTrainingMixin, OnboardingMixin, BaseEstimator):
             Dirichlet parameters; `alpha_` for an item without votes.
         """
         check_is_fitted(self)
-        alpha = torch.as_tensor(self.alpha_)
-        return np.concatenate(
-            [
-                responsibilities(torch.as_tensor(log_f), torch.as_tensor(votes), alpha)[1].numpy()
-                for log_f, votes in self._voted_log_proba(X, y)
-            ]
-        )
+        tensor = self.net_.tensor
+        with own_state(grad=False):
+            return np.concatenate(
+                [
+                    responsibilities(tensor(log_f), tensor(votes), tensor(self.alpha_))[1].cpu().numpy()
+                    for log_f, votes in self._voted_log_proba(X, y)
+                ]
+            )
 
     def score(self, X, y):
         """Log-likelihood per vote of held-out anonymous annotations, ``sum ln Pr / sum L`` in nats; higher is better.
@@ -382,6 +818,28 @@ class AnnotatorLDA(BehaviourTrainingMixin, OnboardingMixin, BaseEstimator):
             raise ValueError(f"method={method!r} is unknown; use 'auto', 'exact' or 'sobol'.")
         return float(np.exp(-self._score(X, y, self.likelihood if method == "auto" else method)))
 
+    def used_clusters(self, X):
+        """Clusters that carry some of the votes and are no copy of an earlier one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
+            Items on which the clusters are compared.
+
+        Returns
+        -------
+        used : ndarray of bool of shape (n_clusters,)
+            True where a cluster carries at least 1 % of the votes of `fit` and, on some of the items, answers unlike
+            each earlier cluster of this kind: by a total variation of at least 0.01.
+        """
+        check_is_fitted(self)
+        items, distance = self._check_items(X), 0.0
+        for _, log_proba in predict_batches(self.net_.module_.members, items, self.net_.device):
+            distance = np.maximum(distance, largest_distance(log_proba.exp()))
+        carries = self.cluster_weights_ >= _IDLE
+        alike = np.triu(distance[np.ix_(self._order, self._order)] < _IDLE, k=1)
+        return carries & ~(alike & carries[:, None]).any(0)
+
     def __sklearn_is_fitted__(self):
         return hasattr(self, "net_")
 
@@ -395,6 +853,55 @@ class AnnotatorLDA(BehaviourTrainingMixin, OnboardingMixin, BaseEstimator):
     def device_(self):
         """Device of the nets."""
         return self.net_.device
+
+    @property
+    def _n_features_out(self):
+        return len(self.cluster_weights_)
+
+    def _check_items(self, X, reset=False):
+        return validate_data(self, X, reset=reset, dtype=self.dtype, allow_nd=self.module is not None)
+
+    def _check_training_data(self, X, y, classes, fresh):
+        """Checked rows of a fit, which is a `fresh` one or goes on from the last."""
+        check_net(self.get_params(deep=False))
+        X = self._check_items(X, reset=fresh)
+        counts, classes = encode_counts(y, classes=classes)
+        check_row_count(counts, len(X), "y")
+        if fresh and self.n_clusters > len(X):
+            raise ValueError(
+                f"n_clusters={self.n_clusters} is larger than the number of items in X, {len(X)}; lower it."
+            )
+        if not fresh and self.n_clusters != len(self.cluster_weights_):
+            raise ValueError(
+                f"n_clusters={self.n_clusters} cannot change while the training of {len(self.cluster_weights_)} "
+                "clusters goes on; set it back, or fit a clone."
+            )
+        return TrainingData(X, *sparse_counts(counts), classes)
+
+    def _new_net(self, data):
+        """Untrained net, its seed and the number of training calls so far."""
+        alpha = check_alpha(self.alpha, self.n_clusters)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return build_annotation_net(self.get_params(deep=False), data.X, len(data.classes), alpha, seed), seed, 0
+
+    def _continued_net(self):
+        return copy.deepcopy(self.net_), self._seed, self._n_calls
+
+    def _finish(self, data, net, history, seed, n_calls):
+        """Set the fitted attributes, clusters in the order of their agreement with the votes."""
+        weights, agreement, distance = survey(net, data.X, data.labels, data.votes)
+        order = np.argsort(-agreement, kind="stable")
+        weights, distance = weights[order], distance[np.ix_(order, order)]
+        if net.module_.phase == "em":  # clusters start alike
+            warn_of_collapse(weights, distance)
+        self.classes_ = data.classes
+        self.cluster_weights_ = weights
+        self.alpha_ = net.alpha[order]
+        self.likelihood_ = likelihood_method(data.votes, len(weights))
+        self.history_ = history
+        self.n_iter_ = len(history)
+        self._order, self._seed, self._n_calls = order, seed, n_calls
+        self.net_ = net
 
     def _log_proba(self, items):
         """Yield ``(rows, log_proba (b, K, C))`` of checked items, clusters in order."""
@@ -418,3 +925,19 @@ class AnnotatorLDA(BehaviourTrainingMixin, OnboardingMixin, BaseEstimator):
             method = self.likelihood_ if all(is_whole(votes) for _, votes in parts) else "sobol"
         total = sum(log_marginal(log_f, votes, self.alpha_, method).sum() for log_f, votes in parts)
         return float(total / sum(votes.sum() for _, votes in parts))
+
+    def _log_proba_of_one(self, X, annotations):
+        """Log-probability (n_annotations, K) of the labels of one expert, who may have none."""
+        if (X is None) != (annotations is None):
+            given, lacking = ("annotations", "X") if X is None else ("X", "annotations")
+            raise ValueError(f"{lacking} is None although {given} is given; pass both, or neither.")
+        nothing = np.empty((0, len(self.cluster_weights_)))
+        if X is None:
+            return nothing
+        table = one_column(annotations)
+        if len(table) == 0 and len(X) == 0:  # scikit-learn refuses tables without rows
+            return nothing
+        items = self._check_items(X)
+        codes, _, _ = encode_table(table, self.classes_, self.missing_label)
+        check_row_count(codes, len(items), "annotations")
+        return observed_log_proba(self._log_proba(items), codes)[0]

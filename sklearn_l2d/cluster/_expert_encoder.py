@@ -1,7 +1,5 @@
 """What the encoders of experts share: items, true labels and annotations in, one row per expert out."""
 
-import copy
-import warnings
 from typing import ClassVar
 
 import numpy as np
@@ -10,9 +8,9 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from .._encoding import check_classes, check_row_count, some, sorted_labels
-from .._sklearn import fit_context, transform_output
-from ..annotations import AnnotatedTarget, encode_annotations, split_target
+from .._annotated_target import AnnotatedTarget, split_target
+from .._encoding import check_classes, check_row_count, encode_table, some, sorted_labels
+from .._sklearn import atomic_fit, transform_output, warn
 
 
 class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -26,7 +24,7 @@ class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     __metadata_request__fit: ClassVar = {"annotations": True}
     __metadata_request__transform: ClassVar = {"annotations": True}
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @atomic_fit(prefer_skip_nested_validation=True)
     def fit(self, X, y, annotations=None):
         """Learn from items with true labels what tells experts apart.
 
@@ -50,10 +48,23 @@ class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             If the data are not as described, `y` has one class only, or a label is not in `classes`.
         """
         y, annotations = split_target(y, annotations)
-        draft = copy.copy(self)
-        draft._fit(X, y, annotations)
-        self.__dict__ = vars(draft)
-        return self
+        items = self._check_items(X, reset=True)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(items, y)
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        if len(set(y.tolist())) < 2:
+            raise ValueError(f"y holds one class only, {y[0]!r}; competence is told from at least two.")
+        classes = self._all_classes(y, annotations)
+        if annotations is None:
+            codes, experts = np.empty((len(items), 0), dtype=np.int8), np.empty(0, dtype=object)
+        else:
+            codes, _, experts = encode_table(annotations, classes, self.missing_label)
+            check_row_count(codes, len(items), "annotations")
+        self.classes_, self.experts_ = classes, experts
+        self._learn(items, self._label_codes(y, len(items)), codes)
 
     def transform(self, X, annotations=None, y=None):
         """Encoding of every expert, from items whose true labels are known.
@@ -99,15 +110,14 @@ class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 "or AnnotatedTarget(y, annotations) as the annotations."
             )
         y_codes = self._label_codes(y, len(items))
-        codes, _, experts = encode_annotations(annotations, classes=self.classes_, missing_label=self.missing_label)
+        codes, _, experts = encode_table(annotations, self.classes_, self.missing_label)
         check_row_count(codes, len(items), "annotations")
         encoding = self._encode(items, y_codes, codes)
         silent = (codes < 0).all(0)
         if silent.any():
-            warnings.warn(
+            warn(
                 f"no annotations of the experts {some(list(experts[silent]))}: they are encoded as unknown. Give them "
-                "some items to label, or leave their columns out.",
-                stacklevel=2,
+                "some items to label, or leave their columns out."
             )
             encoding[silent] = self._nobody()
         if transform_output(self) == "pandas":
@@ -148,32 +158,12 @@ class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _n_features_out(self):
         return len(self._nobody())
 
-    def _fit(self, X, y, annotations):
-        """Check everything, then learn; called on a copy."""
-        items = self._check_items(X, reset=True)
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(items, y)
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        if len(set(y.tolist())) < 2:
-            raise ValueError(f"y holds one class only, {y[0]!r}; competence is told from at least two.")
-        classes = self._all_classes(y, annotations)
-        if annotations is None:
-            codes, experts = np.empty((len(items), 0), dtype=np.int8), np.empty(0, dtype=object)
-        else:
-            codes, _, experts = encode_annotations(annotations, classes=classes, missing_label=self.missing_label)
-            check_row_count(codes, len(items), "annotations")
-        self.classes_, self.experts_ = classes, experts
-        self._learn(items, self._label_codes(y, len(items)), codes)
-
     def _all_classes(self, y, annotations):
         if self.classes is not None:
             return check_classes(self.classes)
         labels = set(y.tolist())
         if annotations is not None:  # a small set of items may lack a class that somebody answers
-            labels |= set(encode_annotations(annotations, missing_label=self.missing_label).classes.tolist())
+            labels |= set(encode_table(annotations, missing_label=self.missing_label).classes.tolist())
         return sorted_labels(labels, "y and annotations together")
 
     def _label_codes(self, y, n_rows):

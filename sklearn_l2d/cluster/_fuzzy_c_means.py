@@ -4,9 +4,7 @@ Written here because no package serves: scikit-fuzzy (0.5.0) has functions, no e
 of numpy; fuzzy-c-means (2.3.1) requires numpy below 2 and four further packages.
 """
 
-import copy
 import numbers
-import warnings
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._numerics._fuzzy import fuzzy_c_means, log_memberships, squared_distances
-from .._sklearn import Interval, fit_context
+from .._sklearn import Interval, atomic_fit, warn
 
 
 class FuzzyCMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -103,7 +101,7 @@ class FuzzyCMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         self.tol = tol
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @atomic_fit(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
         """Find the centres.
 
@@ -129,7 +127,7 @@ class FuzzyCMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         ConvergenceWarning
             If the best start ran into `max_iter`.
         """
-        points = validate_data(copy.copy(self), X, dtype=np.float64)
+        points = validate_data(self, X, dtype=np.float64)
         if len(points) < self.n_clusters:
             raise ValueError(f"n_samples={len(points)} should be >= n_clusters={self.n_clusters}; lower n_clusters.")
         random_state = check_random_state(self.random_state)
@@ -139,18 +137,15 @@ class FuzzyCMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             runs.append(fuzzy_c_means(points, start, self.m, self.max_iter, self.tol))
         centers, log_u, history, converged = min(runs, key=lambda run: run[2][-1])
         if not converged:
-            warnings.warn(
+            warn(
                 f"memberships still changed by more than tol={self.tol} after max_iter={self.max_iter} iterations; "
                 "raise either.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
-        validate_data(self, X, skip_check_array=True)
         self.cluster_centers_ = centers
         self.memberships_ = np.exp(log_u)
         self.labels_ = log_u.argmax(1)
         self.objective_, self.n_iter_, self.history_ = history[-1], len(history), history
-        return self
 
     def transform(self, X):
         """Memberships of points.

@@ -4,20 +4,14 @@ import numbers
 from typing import ClassVar
 
 import numpy as np
-import torch
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from .._net_parameters import NET_CONSTRAINTS
 from .._sklearn import Interval
-from .._torch._modules import check_layers, check_module
-from .._torch._population_net import build_population_net, expert_codes, train_population
-from .._torch._seeding import resolve_device, seeded
+from .._torch._modules import check_module
+from .._torch._net import NET_CONSTRAINTS
+from .._torch._population_net import expert_codes, fit_population_net
 from ._expert_encoder import ExpertEncoder
-
-_LAYERS = ("hidden_layer_sizes", "context_layer_sizes", "rejector_layer_sizes")
-_OF_NET = ("module", "code_size", "optimizer", "lr", "momentum", "weight_decay", "batch_size")
-_OF_TRAINING = ("context_size", "experts_per_step", "n_classifier_epochs", "max_epochs", "verbose")
 
 
 class PopulationExpertEncoder(ExpertEncoder):
@@ -217,7 +211,8 @@ class PopulationExpertEncoder(ExpertEncoder):
 
     def _learn(self, items, y_codes, codes):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        net, self.history_ = fit_population_net(self, items, y_codes, codes, seed)
+        params = self.get_params(deep=False)
+        net, self.history_ = fit_population_net(params, items, y_codes, codes, len(self.classes_), seed)
         self.n_iter_, self.net_ = len(self.history_), net
         vocal = (codes >= 0).any(0)
         known = self._encode(items, y_codes, codes)[vocal]
@@ -228,41 +223,3 @@ class PopulationExpertEncoder(ExpertEncoder):
 
     def _nobody(self):
         return self.mean_code_
-
-
-def fit_population_net(estimator, items, y_codes, codes, seed, **settings):
-    """Net trained with the parameters of an estimator that knows its `classes_`, and the history of the training.
-
-    Parameters
-    ----------
-    estimator : PopulationExpertEncoder or PopulationDeferral
-        Whose parameters count; it is not changed.
-    items, y_codes, codes : ndarrays
-        As in `train_population`.
-    seed : int
-        Of everything random.
-    **settings
-        Further settings of `build_population_net`.
-    """
-    layers = {name: check_sizes(getattr(estimator, name), name) for name in _LAYERS}
-    device = resolve_device(estimator.device)
-    with seeded(seed, device):
-        net = build_population_net(
-            n_features=int(np.prod(items.shape[1:])),
-            n_classes=len(estimator.classes_),
-            dtype=getattr(torch, estimator.dtype),
-            device=device,
-            **layers,
-            **{name: getattr(estimator, name) for name in _OF_NET},
-            **settings,
-        )
-    training = {name: getattr(estimator, name) for name in _OF_TRAINING}
-    return net, train_population(net, items, y_codes, codes, seed=seed, **training)
-
-
-def check_sizes(sizes, name):
-    """As `check_layers`, where the last of `hidden_layer_sizes` gives the features."""
-    sizes = check_layers(sizes, name)
-    if name == "hidden_layer_sizes" and not sizes:
-        raise ValueError("hidden_layer_sizes is empty, but its last layer gives the features; name at least one layer.")
-    return sizes

@@ -1,38 +1,67 @@
-"""The default classifier of the deferrers: a small net behind scikit-learn's interface."""
+"""A small neural net behind scikit-learn's interface: the classifier that deferrers train where none is given."""
+
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._torch._batches import Rows
-from .._torch._net import train
-from .._torch._seeding import resolve_device, seeded
-from .._torch._target_net import build_target_net, predict_log_proba
+from .._sklearn import StrOptions, atomic_fit
+from .._torch._modules import Single, ensemble_for
+from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, predict_log_proba, train
+from .._validation import check_labels
 
 
 class NetClassifier(ClassifierMixin, BaseEstimator):
-    """Multilayer perceptron trained by stochastic gradient descent on the cross-entropy.
+    """Multilayer perceptron, or a torch module of yours, trained by gradient descent on the cross-entropy.
+
+    The default classifier of the deferrers, which are quick on the few labelled items that they usually have.
 
     Parameters
     ----------
     hidden_layer_sizes : tuple of int, default=(64,)
-        Hidden units.
-    lr, momentum, weight_decay : float, default=0.05, 0.9, 0.001
-        Of stochastic gradient descent with a cosine schedule.
-    batch_size, max_epochs : int, default=64, 60
-        Rows per step and passes over the rows.
+        Hidden units of the perceptron.
+
+    module : callable, default=None
+        Class or function called with `n_outputs` that returns a torch module from batches of `X` to logits;
+        `functools.partial` sets its other arguments. `X` may then have any number of dimensions. None is the
+        perceptron.
+
+    optimizer : {"sgd", "adam"} or callable, default="sgd"
+        Name, or a class with the signature of torch optimisers.
+
+    lr : float, default=0.05
+        Learning rate at the start of the cosine schedule.
+
+    momentum : float, default=0.9
+        Momentum of "sgd".
+
+    weight_decay : float, default=0.001
+        L2 penalty of the optimiser.
+
+    batch_size : int, default=64
+        Items per training step.
+
+    max_epochs : int, default=60
+        Passes over the items.
+
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the loss.
+
     device : str, default="auto"
-        "auto" takes CUDA when there is one.
+        "auto" takes CUDA when there is one; or "cpu", "cuda", "cuda:1", ...
+
     dtype : {"float32", "float64"}, default="float32"
         Floating type of the training.
+
+    verbose : int, default=0
+        1 prints a line per epoch, 2 shows progress bars.
+
     random_state : int, RandomState instance or None, default=None
-        Seed.
+        Seed of the initial weights, the shuffling and anything random in a `module`.
 
     Attributes
     ----------
@@ -40,14 +69,48 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
         Class labels.
     n_iter_ : int
         Epochs run.
+    history_ : list of dict
+        Phase, loss and duration (seconds) of every epoch.
     net_ : object
-        The trained net.
+        The trained net; private in everything but name.
+    device_ : str
+        Where the net is.
+    n_features_in_ : int
+        Number of columns of `X`.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, where it has string names.
+
+    See Also
+    --------
+    sklearn.neural_network.MLPClassifier : Scikit-learn's perceptron, on the CPU.
+    sklearn_l2d.deferral.ClusterDeferral : Takes any classifier.
+
+    Notes
+    -----
+    The probabilities are those of the net. Deferrers make them honest by out-of-fold predictions and one temperature;
+    on its own, see `sklearn.calibration.CalibratedClassifierCV`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn_l2d.crowd import NetClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> net = NetClassifier(max_epochs=20, random_state=0).fit(X[:1000] / 16, y[:1000])
+    >>> net.score(X[1000:] / 16, y[1000:]) > 0.9
+    True
     """
+
+    _parameter_constraints: ClassVar = {
+        **NET_CONSTRAINTS,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
 
     def __init__(
         self,
         hidden_layer_sizes=(64,),
         *,
+        module=None,
+        optimizer="sgd",
         lr=0.05,
         momentum=0.9,
         weight_decay=0.001,
@@ -56,9 +119,12 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
         class_weight=None,
         device="auto",
         dtype="float32",
+        verbose=0,
         random_state=None,
     ):
         self.hidden_layer_sizes = hidden_layer_sizes
+        self.module = module
+        self.optimizer = optimizer
         self.lr = lr
         self.momentum = momentum
         self.weight_decay = weight_decay
@@ -67,74 +133,75 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
         self.class_weight = class_weight
         self.device = device
         self.dtype = dtype
+        self.verbose = verbose
         self.random_state = random_state
 
+    @atomic_fit(prefer_skip_nested_validation=True)
     def fit(self, X, y):
-        """Train on labelled rows.
+        """Train on labelled items.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Items.
+        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
+            Items, best with columns of similar sizes (see `StandardScaler`).
         y : array-like of shape (n_samples,)
             Labels of at least two classes.
 
         Returns
         -------
         self : NetClassifier
+            The fitted classifier. A fit that fails leaves an earlier one as it was.
+
+        Raises
+        ------
+        ValueError
+            If `X` or `y` is not as described.
+        FloatingPointError
+            If the loss is not finite.
         """
-        X, y = validate_data(self, X, y, dtype=self.dtype)
-        check_classification_targets(y)
+        params = self.get_params(deep=False)
+        check_net(params)
+        X = self._check_array(X, reset=True)
+        if y is None:
+            raise ValueError("NetClassifier requires y to be passed, but the target y is None.")
+        y = check_labels(y, len(X))
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(f"y holds one class only, {classes[0]!r}; a classifier needs at least two.")
         targets = np.eye(len(classes))[codes] * compute_sample_weight(self.class_weight, y)[:, None]
-        seed, device = int(check_random_state(self.random_state).randint(2**31 - 1)), resolve_device(self.device)
-        dtype = getattr(torch, self.dtype)
-        with seeded(seed, device):
-            net = build_target_net(
-                None,
-                X.shape[1],
-                len(classes),
-                self.hidden_layer_sizes,
-                dtype,
-                optimizer="sgd",
-                lr=self.lr,
-                momentum=self.momentum,
-                weight_decay=self.weight_decay,
-                batch_size=self.batch_size,
-                device=device,
-            )
-        history = train(net, Rows(X, targets, dtype=dtype, device=device), self.max_epochs, seed=seed)
-        self.classes_, self.n_iter_, self.net_ = classes, len(history), net
-        return self
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        net = build_net(TargetNet, partial(Single, ensemble_for(params, X, len(classes))), params, seed)
+        self.history_ = train(net, net.rows(X, targets), self.max_epochs, seed=seed, verbose=self.verbose)
+        self.classes_, self.n_iter_, self.net_ = classes, len(self.history_), net
 
     def predict_log_proba(self, X):
         """Log-probabilities.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
             Items.
 
         Returns
         -------
         log_proba : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`.
         """
         check_is_fitted(self)
-        return predict_log_proba(self.net_, validate_data(self, X, reset=False, dtype=self.dtype))
+        return predict_log_proba(self.net_, self._check_array(X))
 
     def predict_proba(self, X):
         """Probabilities.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
             Items.
 
         Returns
         -------
         proba : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`.
         """
         return np.exp(self.predict_log_proba(X))
 
@@ -143,12 +210,21 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
             Items.
 
         Returns
         -------
         y : ndarray of shape (n_samples,)
+            Labels among `classes_`.
         """
-        best = self.predict_log_proba(X).argmax(1)
+        best = self.predict_log_proba(X).argmax(1)  # before `classes_`, which an unfitted one lacks
         return self.classes_[best]
+
+    @property
+    def device_(self):
+        """Device of the net."""
+        return self.net_.device
+
+    def _check_array(self, X, reset=False):
+        return validate_data(self, X, reset=reset, dtype=self.dtype, allow_nd=self.module is not None)

@@ -1,33 +1,130 @@
 """The contract of all deferrers: who decides, who is asked, and how good the team is."""
 
 import copy
-import warnings
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from .._encoding import check_row_count, is_frame
-from .._numerics._answers import temper
+from .._annotated_target import split_target
+from .._encoding import encode_table, is_frame
+from .._numerics._answers import expected_correctness
 from .._numerics._assignment import assign_members
-from .._sklearn import check_weights
-from ..annotations import encode_annotations, split_target
+from .._numerics._shares import restricts
+from .._sklearn import atomic, atomic_fit, check_weights, warn
+from .._validation import Items, check_annotations, check_answers, check_items, check_labels, name_list
+from ..crowd import NetClassifier
 from ..metrics import team_accuracy
-from ._classifier import expand
+from ._classifier import expand, fit_classifier, judge_classifier, team_classes, tempered_proba
+from ._roster import answer_table, explanation_table, new_roster, plain_selection, route_table, served_shares
+from ._settings import select_members, share_bounds
+
+
+@dataclass(frozen=True)
+class Team:
+    """Checked rows that a deferrer learns from.
+
+    Attributes
+    ----------
+    items : Items
+        Labelled items, n rows.
+    y : ndarray of shape (n,)
+        True labels.
+    y_codes : ndarray of int of shape (n,)
+        Their positions in `classes_`.
+    codes : ndarray of int of shape (n, n_experts)
+        Encoded annotations, -1 where missing.
+    unlabeled : Items or None
+        Items without labels.
+    """
+
+    items: Items
+    y: np.ndarray
+    y_codes: np.ndarray
+    codes: np.ndarray
+    unlabeled: Items
+
+
+_EXAMPLES = {"clusterer": "AnnotatorLDA()", "classifier": "LogisticRegression()"}
+
+
+def _has_experts(deferrer):
+    return deferrer.__sklearn_is_fitted__() and deferrer.n_experts_ > 0
 
 
 class BaseDeferrer(ClassifierMixin, BaseEstimator):
-    """Base of the deferrers; a subclass fits and gives `_scores`.
+    """Base of the deferrers.
 
-    A fitted deferrer has `classes_`, `classifier_`, `temperature_`, `experts_`, `targets_`, `omega_`, the memberships
-    (n_experts, n_targets), and `selection_`, the weights (n_targets, n_experts) with which a target picks its members.
+    A subclass learns in `_learn(team)`, which sets `classifier_`, `temperature_`, `n_iter_`, `history_`, the targets by
+    `_set_targets` and the shares by `_report_shares`, and scores items in `_scores(items)`. It may say more: in
+    `_check_settings` which parameters cannot be, in `_array_form` what `X` may be, in `_parts` which estimators it is
+    given, in `_bounds` which shares the experts are to have, and in `_silence` what becomes of experts without any
+    annotation.
     """
 
     __metadata_request__fit: ClassVar = {"annotations": True, "X_unlabeled": True}
     __metadata_request__partial_fit: ClassVar = {"annotations": True}
     __metadata_request__score: ClassVar = {"annotations": True}
+
+    _silence = "what they would answer is taken from everybody's"
+
+    def set_params(self, **params):
+        """Set parameters of the deferrer and, by ``classifier__x`` for instance, of its parts.
+
+        Parameters
+        ----------
+        **params : dict
+            Names and values.
+
+        Returns
+        -------
+        self : object
+            The estimator itself.
+        """
+        given = self.get_params(deep=False) | params
+        for nested in params:
+            part, separator, _ = nested.partition("__")
+            if separator and part in given and given[part] is None:
+                example = _EXAMPLES.get(part, "...")
+                raise ValueError(
+                    f"{nested} cannot be set while {part} is None; give one first, for instance {part}={example}."
+                )
+        return super().set_params(**params)
+
+    @atomic_fit(prefer_skip_nested_validation=False)
+    def fit(self, X, y, annotations=None, X_unlabeled=None):
+        """Fit everything that decides.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Labelled items.
+        y : array-like of shape (n_samples,)
+            True labels of all rows; an `AnnotatedTarget` brings its annotations along. Rows of unknown truth belong
+            into `X_unlabeled`: -1 is a class here, for which missing answers marked -1 would be votes.
+        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
+            What the experts answered, with missing entries. None means that there are no experts: the classifier
+            decides everything.
+        X_unlabeled : array-like of shape (n_unlabeled, n_features), default=None
+            Further items. Shares are calibrated on them where bounds are set, and reported for them.
+
+        Returns
+        -------
+        self : object
+            The fitted deferrer. A fit that fails leaves an earlier one as it was.
+
+        Raises
+        ------
+        ValueError
+            If the data or the bounds are not as described, or the bounds cannot be met.
+        """
+        self._fit(X, y, annotations, X_unlabeled)
 
     def predict(self, X):
         """Labels by the classifier alone.
@@ -43,7 +140,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             Labels among those the classifier knows.
         """
         check_is_fitted(self)
-        return self.classifier_.predict(self._classifier_input(X))
+        return self.classifier_.predict(self._check_items(X).given)
 
     def predict_proba(self, X):
         """Probabilities by the classifier alone.
@@ -59,10 +156,32 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             In the order of `classes_`.
         """
         check_is_fitted(self)
-        proba = self.classifier_.predict_proba(self._classifier_input(X))
+        proba = self.classifier_.predict_proba(self._check_items(X).given)
         if np.array_equal(self.classifier_.classes_, self.classes_):
             return proba
         return expand(proba, self.classifier_.classes_, self.classes_)
+
+    @available_if(_has_experts)
+    def decision_function(self, X):
+        """Scores of everybody who may decide an item; the largest one decides.
+
+        The columns are targets, not classes. Scorers of scikit-learn that would rather rank by a `decision_function`
+        than by probabilities, such as "roc_auc", need ``make_scorer(roc_auc_score, response_method="predict_proba")``
+        to judge the classifier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_targets + 1)
+            The classifier is the last column; -inf for a target that has lost everybody. Not there without experts,
+            when there is nothing to decide.
+        """
+        check_is_fitted(self)
+        return self._target_scores(self._check_items(X))
 
     def predict_deferral(self, X):
         """Who decides each item.
@@ -96,8 +215,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return preferences(self._target_scores(self._check_items(X)))
 
-    def decision_function(self, X):
-        """Scores of the decision makers.
+    def predict_expert_correctness(self, X):
+        """How probable it is that each expert is right about each item.
 
         Parameters
         ----------
@@ -106,11 +225,12 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        scores : ndarray of shape (n_samples, n_targets + 1)
-            The largest one decides; the last column is the classifier.
+        correctness : ndarray of shape (n_samples, n_experts)
+            What the experts got right per class, shrunk by empirical Bayes and weighted by the classifier's tempered
+            probabilities of the classes; in the order of `experts_`.
         """
         check_is_fitted(self)
-        return self._target_scores(self._check_items(X))
+        return expected_correctness(self._classifier_proba(self._check_items(X)), self._correctness)[:, :-1]
 
     def assign_experts(self, X, available=None, capacity=None, on_overflow="classifier"):
         """Whom to ask: one expert of the chosen target per item.
@@ -141,24 +261,22 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """
         return self._assign(X, available, capacity, on_overflow)[1]
 
-    def _assign(self, X, available, capacity, on_overflow):
-        """Target codes and experts of items; arguments as in `assign_experts`."""
-        if on_overflow not in ("classifier", "raise"):
-            raise ValueError(f"on_overflow={on_overflow!r} is neither 'classifier' nor 'raise'.")
-        deferral = self.predict_deferral(X)
-        assignment = self._draw(
-            deferral, self._check_available(available, len(deferral)), self._check_capacity(capacity)
-        )
-        overflow = int(((deferral >= 0) & (assignment < 0)).sum())
-        if overflow:
-            message = (
-                f"{overflow} of {int((deferral >= 0).sum())} deferred items found nobody of their target available "
-                "within capacity"
-            )
-            if on_overflow == "raise":
-                raise ValueError(message + "; raise `capacity` or make more experts `available`.")
-            warnings.warn(message + "; the classifier decides them.", stacklevel=3)
-        return deferral, assignment
+    def consult(self, X, available=None, capacity=None):
+        """Everybody who is asked about each item; one expert for each deferred item unless a deferrer asks more.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        available, capacity
+            As in `assign_experts`.
+
+        Returns
+        -------
+        asked : ndarray of bool of shape (n_samples, n_experts)
+            In the order of `experts_`; a row without any is decided by the classifier.
+        """
+        return self.assign_experts(X, available, capacity)[:, None] == np.arange(self.n_experts_)
 
     def predict_team(self, X, annotations=None, decision="draw"):
         """Final labels of the team.
@@ -179,13 +297,18 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         -------
         y : ndarray of shape (n_samples,)
             Labels by whoever decides each item.
+
+        Raises
+        ------
+        ValueError
+            If `decision` is unknown, or annotations are missing or do not fit the experts.
         """
         if decision not in ("draw", "vote"):
             raise ValueError(f"decision={decision!r} is neither 'draw' nor 'vote'.")
         deferral, labels = self.predict_deferral(X), self.predict(X)
-        if len(self.experts_) == 0:
+        if self.n_experts_ == 0:
             return labels
-        codes = self._check_answers(annotations, len(labels), "predict_team")
+        codes = check_answers(annotations, len(labels), self, "predict_team")
         if decision == "draw":
             who = self._draw(deferral, codes >= 0, None)
             rows = np.flatnonzero(who >= 0)
@@ -229,9 +352,9 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         labels = self.predict(X)
         y = column_or_1d(y)
         check_consistent_length(labels, y, sample_weight)
-        if len(self.experts_) == 0:
+        if self.n_experts_ == 0:
             return float(np.average(labels == y, weights=check_weights(sample_weight, labels)))
-        codes = self._check_answers(annotations, len(labels), "score")
+        codes = check_answers(annotations, len(labels), self, "score")
         known = np.isin(y, self.classes_)
         truth = np.where(known, np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1), -2)
         return team_accuracy(
@@ -244,23 +367,262 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             missing_label=-1,
         )
 
+    @atomic
+    def offboard(self, experts):
+        """Take experts off the roster; nothing is trained again.
+
+        Parameters
+        ----------
+        experts : sequence of hashable, or one name
+            Names.
+
+        Returns
+        -------
+        self : object
+            The deferrer with a smaller roster. A target that has lost everybody is not deferred to, unless somebody
+            joins it again.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown.
+        """
+        check_is_fitted(self)
+        names = name_list(experts)
+        self._roster.check_names(names)
+        self._set_roster(self._roster.without(names))
+
+    def route(self, X, available=None, capacity=None, on_overflow="classifier"):
+        """Route of a shift as a table.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Items; the index of a DataFrame names them.
+        available, capacity, on_overflow
+            As in `assign_experts`.
+
+        Returns
+        -------
+        route : DataFrame
+            One row per item with ``target`` and ``expert``, both "classifier" where it decides. The answers of the
+            shift, a long table of task, annotator and label, come back through `answers_to_annotations`.
+
+        Raises
+        ------
+        ValueError
+            As in `assign_experts`.
+        """
+        deferral, assignment = self._assign(X, available, capacity, on_overflow)
+        return route_table(self.targets_, self.experts_, deferral, assignment, _index(X))
+
+    def answers_to_annotations(self, answers, tasks):
+        """Answers of a shift as annotations that `predict_team` and `score` take.
+
+        Parameters
+        ----------
+        answers : DataFrame
+            Long table with the columns task, annotator and label.
+        tasks : sequence
+            Names of the items in the order of `X`: the index of the route.
+
+        Returns
+        -------
+        annotations : DataFrame of shape (n_samples, n_experts)
+            Columns `experts_`, missing where somebody was not asked.
+
+        Raises
+        ------
+        ValueError
+            If an answer comes from somebody who is not on the roster, or is about another item.
+        """
+        check_is_fitted(self)
+        return answer_table(answers, tasks, self.experts_)
+
+    def explain_deferral(self, X):
+        """Who was chosen for each item, and why.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Items.
+
+        Returns
+        -------
+        explanation : DataFrame
+            One row per item: ``chosen``; for every target and the classifier ``preference of ...`` (gate
+            probability) and ``expected correctness of ...``; the classifier's label ``prediction``. The correctness
+            of a target is what its members showed per class, weighted by the classifier's probabilities.
+        """
+        check_is_fitted(self)
+        items = self._check_items(X)
+        scores, proba = self._target_scores(items), self._classifier_proba(items)
+        correctness = expected_correctness(proba, self.selection_ @ self._correctness)
+        names = [*self.targets_, "classifier"]
+        labels = self.classifier_.predict(items.given)
+        return explanation_table(names, self._chosen(scores), labels, preferences(scores), correctness, _index(X))
+
     def __sklearn_is_fitted__(self):
         return hasattr(self, "classifier_")
+
+    @property
+    def experts_(self):
+        """Names of the experts."""
+        return self._roster.experts
 
     @property
     def n_experts_(self):
         """Number of experts."""
         return len(self.experts_)
 
-    def _scores(self, X):
-        """Scores (n, n_targets + 1) of checked items, the classifier last, for at least one target."""
+    @property
+    def omega_(self):
+        """Memberships of the experts."""
+        return self._roster.omega
+
+    @property
+    def requested_bounds_(self):
+        """Bounds on the shares of targets and experts that were asked for, the classifier's last."""
+        return self._bounds(self._roster)
+
+    @property
+    def _correctness(self):
+        """Shrunken correctness (n_experts, n_classes) of everybody on the roster."""
+        return self._roster.correctness
+
+    def _plain_selection(self):
+        """Weights (n_targets, n_experts) with which targets would pick members by membership alone."""
+        return plain_selection(self.omega_)
+
+    # What a subclass says about itself.
+
+    def _check_settings(self, y):
+        """Refuse parameters that must fail, before any work; `classes_` and `experts_` are known.
+
+        A subclass checks its own and calls ``super()``.
+        """
+
+    def _array_form(self):
+        """Floating type of the items, and whether they may have more than two dimensions."""
+        return {"dtype": "float64", "allow_nd": False}
+
+    def _parts(self):
+        """Estimators among the parameters that a user may have frozen, by name."""
+        return {}
+
+    def _default_classifier(self):
+        """The classifier where none is given."""
+        return NetClassifier()
+
+    def _learn(self, team):
+        """Learn from a team with experts."""
         raise NotImplementedError
 
-    def _target_scores(self, X):
-        """Scores (n, n_targets + 1) of checked items, the classifier last; the largest one decides."""
+    def _fit_nobody(self, team):
+        """Learn from a team without experts, where there is nobody to defer to."""
+        self._fit_classifier(team)
+        self._set_targets(self.experts_, np.empty((0, 0)))
+        self.n_iter_, self.history_ = 0, []
+        self._report_shares(np.ones(1))
+
+    def _scores(self, items):
+        """Scores (n, n_targets + 1) of items, the classifier last, for at least one target."""
+        raise NotImplementedError
+
+    def _bounds(self, roster):
+        """`ShareBounds` that the targets and the experts of a roster are to keep; none unless a subclass has some."""
+        return share_bounds(None, None, None, roster.experts, self.targets_)
+
+    # Fitting.
+
+    def _fit(self, X, y, annotations, X_unlabeled=None, classes=()):
+        y, annotations = split_target(y, annotations)
+        team = self._check_team(X, y, annotations, X_unlabeled, classes)
+        self._check_settings(team.y)
+        self._seed = self._draw_seed()
+        if self.n_experts_:
+            self._learn(team)
+        else:
+            self._fit_nobody(team)
+
+    def _draw_seed(self):
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _check_team(self, X, y, annotations, X_unlabeled, classes):
+        """Checked `Team`; sets `classes_`, the roster, and what scikit-learn knows about columns."""
+        items, parts = self._check_items(X, reset=True), self._parts()
+        y = check_labels(y, len(items))
+        if len(np.unique(y)) < 2 and not isinstance(parts.get("classifier"), FrozenEstimator):
+            raise ValueError(f"y holds one class only, {y[0]!r}; a classifier needs at least two.")
+        self.classes_ = team_classes(y, classes, parts)
+        codes, self.classes_, experts = check_annotations(
+            annotations, self.classes_, self.missing_label, len(items), self._silence
+        )
+        y_codes = np.searchsorted(self.classes_, y)
+        self._roster, self._fit_experts = new_roster(experts, codes, y_codes, len(self.classes_)), experts
+        unlabeled = None if X_unlabeled is None else self._check_unlabeled(X_unlabeled)
+        return Team(items, y, y_codes, codes, unlabeled)
+
+    def _fit_classifier(self, team):
+        """Fit the classifier, or take a frozen one; returns the unfitted one."""
+        classifier = self._parts()["classifier"]
+        if classifier is None:
+            classifier = self._default_classifier()
+        self.classifier_ = fit_classifier(classifier, team.items.given, team.y, self._seed)
+        self.temperature_ = 1.0
+        return classifier
+
+    def _judge_classifier(self, team, cv):
+        """Fit the classifier; its honest, tempered probabilities (n, C) on the rows of the team."""
+        classifier = self._fit_classifier(team)
+        proba, self.temperature_ = judge_classifier(
+            classifier, self.classifier_, team.items.given, team.y, self.classes_, cv, self._seed
+        )
+        return proba
+
+    def _set_targets(self, targets, omega, **details):
+        """Set the targets and, for the experts of `fit`, memberships (n_experts, n_targets) and further details."""
+        self.targets_ = targets
+        self._roster = self._roster._replace(omega=omega, details=details)
+        self.selection_ = plain_selection(omega)
+
+    def _single_targets(self, **details):
+        """Every expert is a target."""
+        self._set_targets(self.experts_.copy(), np.eye(self.n_experts_), **details)
+
+    def _measure_shares(self, team, scores=None):
+        """Report hard shares on the unlabelled items; without any on the labelled ones, whose `scores` may be known."""
+        if team.unlabeled is not None or scores is None:
+            scores = self._target_scores(team.items if team.unlabeled is None else team.unlabeled)
+        self._report_shares(self._shares_of(scores))
+
+    def _shares_of(self, scores):
+        """Shares (n_targets + 1,) of the items that everybody decides by final scores."""
+        n_options = len(self.targets_) + 1
+        return np.bincount(self._chosen(scores) % n_options, minlength=n_options) / len(scores)
+
+    def _report_shares(self, shares):
+        """Set what follows from the hard shares (n_targets + 1,) of the targets, the classifier last."""
+        self.target_shares_, self.coverage_ = shares, float(shares[-1])
+        self.workload_ = served_shares(shares, self.selection_)
+
+    # Deciding.
+
+    def _check_items(self, X, reset=False):
+        return check_items(self, X, reset=reset, **self._array_form())
+
+    def _check_unlabeled(self, X_unlabeled):
+        """Checked unlabelled items; an error names `X_unlabeled`, not `X`."""
+        try:
+            return self._check_items(X_unlabeled)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"X_unlabeled cannot be used: {error}") from error
+
+    def _target_scores(self, items):
+        """Scores (n, n_targets + 1) of items, the classifier last; the largest one decides."""
         if len(self.targets_) == 0:
-            return np.zeros((len(X), 1))
-        return self._masked(self._scores(X))
+            return np.zeros((len(items), 1))
+        return self._masked(self._scores(items))
 
     def _masked(self, scores):
         """Scores, changed in place, with nothing for whoever has left."""
@@ -273,32 +635,28 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         chosen = scores.argmax(1)
         return np.where(chosen == len(self.targets_), -1, chosen)
 
-    def _check_array(self, X):
-        """Checked items as an array in the floating type of the estimator."""
-        nd = getattr(self, "module", None) is not None
-        return validate_data(self, X, reset=False, dtype=getattr(self, "dtype", "float64"), allow_nd=nd)
-
-    def _check_items(self, X):
-        """Checked items in the form that `_scores` takes."""
-        return self._check_array(X)
-
-    def _check_unlabeled(self, X_unlabeled):
-        """Checked unlabelled items; what is wrong with them is not said of `X`."""
-        try:
-            return self._check_items(X_unlabeled)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"X_unlabeled cannot be used: {error}") from error
-
-    def _classifier_input(self, X):
-        """Checked items as they came: a DataFrame, so that columns may be picked by name, and in full precision."""
-        self._check_array(X)
-        return X if is_frame(X) else np.asarray(X)
-
-    def _classifier_proba(self, X):
+    def _classifier_proba(self, items):
         """Temperature-scaled probabilities (n, C) of the classifier."""
-        proba = self.classifier_.predict_proba(self._classifier_input(X))
-        proba = expand(proba, self.classifier_.classes_, self.classes_)
-        return np.exp(temper(np.log(proba), self.temperature_))
+        return tempered_proba(self.classifier_, items.given, self.classes_, self.temperature_)
+
+    def _assign(self, X, available, capacity, on_overflow):
+        """Target codes and experts of items; arguments as in `assign_experts`."""
+        if on_overflow not in ("classifier", "raise"):
+            raise ValueError(f"on_overflow={on_overflow!r} is neither 'classifier' nor 'raise'.")
+        deferral = self.predict_deferral(X)
+        assignment = self._draw(
+            deferral, self._check_available(available, len(deferral)), self._check_capacity(capacity)
+        )
+        overflow = int(((deferral >= 0) & (assignment < 0)).sum())
+        if overflow:
+            message = (
+                f"{overflow} of {int((deferral >= 0).sum())} deferred items found nobody of their target available "
+                "within capacity"
+            )
+            if on_overflow == "raise":
+                raise ValueError(message + "; raise `capacity` or make more experts `available`.")
+            warn(message + "; the classifier decides them.")
+        return deferral, assignment
 
     def _draw(self, deferral, available, capacity):
         return assign_members(deferral, self.selection_, available, capacity, rng=np.random.default_rng(self._seed))
@@ -312,38 +670,11 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         decided = votes.sum(1) > 0
         return rows[decided], votes[decided].argmax(1)
 
-    def _check_answers(self, annotations, n_rows, method):
-        """Encoded answers (n, n_experts) in the order of `experts_`."""
-        if annotations is None:
-            raise ValueError(
-                f"fitted with {len(self.experts_)} experts, but {method} received no annotations. Call "
-                "sklearn.set_config(enable_metadata_routing=True) so that they reach it through a search or a "
-                "pipeline, or pass y=AnnotatedTarget(y, annotations)."
-            )
-        codes, _, names = encode_annotations(annotations, classes=self.classes_, missing_label=self.missing_label)
-        check_row_count(codes, n_rows, "annotations")
-        unknown = [name for name in names if name not in set(self.experts_)]
-        if is_frame(annotations) and not (unknown and list(names) == list(range(len(names)))):
-            if unknown:
-                raise ValueError(
-                    f"annotations has columns of unknown experts {unknown}; onboard() them first, or drop the columns."
-                )
-            place = {name: column for column, name in enumerate(self.experts_)}
-            aligned = np.full((n_rows, len(self.experts_)), -1, dtype=codes.dtype)
-            aligned[:, [place[name] for name in names]] = codes
-            return aligned
-        if codes.shape[1] != len(self.experts_):
-            raise ValueError(
-                f"annotations has {codes.shape[1]} columns, but there are {len(self.experts_)} experts; give one "
-                "column per expert in the order of experts_, or a DataFrame with their names."
-            )
-        return codes
-
     def _check_available(self, available, n_rows):
         if available is None:
             return None
         available = np.asarray(available)
-        shapes = [(len(self.experts_),), (n_rows, len(self.experts_))]
+        shapes = [(self.n_experts_,), (n_rows, self.n_experts_)]
         if available.dtype != bool or available.shape not in shapes:
             raise ValueError(
                 f"available has shape {available.shape} and type {available.dtype}; pass booleans of shape {shapes[0]} "
@@ -362,12 +693,54 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             capacity = [capacity.get(name, unlimited) for name in self.experts_]
         values = np.asarray(capacity)
         if values.ndim == 0:
-            values = np.full(len(self.experts_), values)
-        if values.shape != (len(self.experts_),) or values.dtype.kind not in "iu" or (values < 0).any():
+            values = np.full(self.n_experts_, values)
+        if values.shape != (self.n_experts_,) or values.dtype.kind not in "iu" or (values < 0).any():
             raise ValueError(
-                f"capacity={capacity!r} is not a non-negative whole number for each of {len(self.experts_)} experts."
+                f"capacity={capacity!r} is not a non-negative whole number for each of {self.n_experts_} experts."
             )
         return values
+
+    # A roster that changes.
+
+    def _set_roster(self, roster):
+        """Change the roster, with the selection weights that go with it."""
+        self.selection_ = self._share_work(roster)
+        self._roster, self.workload_ = roster, served_shares(self.target_shares_, self.selection_)
+
+    def _share_work(self, roster):
+        """Selection weights (n_targets, n_experts) of a roster; zero rows for targets without members."""
+        plain, bounds = plain_selection(roster.omega), self._bounds(roster)
+        if not restricts(*bounds.experts):
+            return plain
+        try:
+            return select_members(plain, self.target_shares_, bounds, names=[*roster.experts, "classifier"])
+        except ValueError as error:
+            warn(
+                f"the workload bounds cannot be kept by this roster ({error}); its members share the work by their "
+                "memberships. Call recalibrate, which also moves work between targets, or onboard more experts."
+            )
+            return plain
+
+    def _check_newcomers(self, experts, X, annotations):
+        """Names, checked items and encoded answers (n, len(experts)) of newcomers."""
+        names, items = name_list(experts), self._check_items(X)
+        if is_frame(annotations) and set(annotations.columns) == set(names):
+            annotations = annotations[list(names)]
+        codes, _, _ = encode_table(annotations, self.classes_, self.missing_label)
+        if codes.shape != (len(items), len(names)):
+            raise ValueError(
+                f"annotations has shape {codes.shape}; pass one row for each of the {len(items)} items of X and one "
+                f"column for each of the {len(names)} experts."
+            )
+        return names, items, codes
+
+    def _known_truth(self, X, y):
+        """Distribution (n, C) of the true class, one-hot."""
+        y = column_or_1d(y)
+        check_consistent_length(X, y)
+        if not np.isin(y, self.classes_).all():
+            raise ValueError(f"y holds labels that are not among classes_ {self.classes_.tolist()}.")
+        return np.eye(len(self.classes_))[np.searchsorted(self.classes_, y)]
 
     def _copy_with(self, **fitted):
         """Copy that shares everything but the given fitted attributes."""
@@ -380,3 +753,7 @@ def preferences(scores):
     """Scores as probabilities; an infinite one is certain."""
     certain = np.isposinf(scores)
     return softmax(np.where(certain.any(1, keepdims=True), np.where(certain, 0.0, -np.inf), scores), axis=1)
+
+
+def _index(X):
+    return X.index if is_frame(X) else None

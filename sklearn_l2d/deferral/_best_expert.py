@@ -7,11 +7,10 @@ import numpy as np
 from .._numerics._answers import own_correctness
 from .._sklearn import HasMethods
 from ._base import BaseDeferrer
-from ._fitting import FittingMixin
-from ._tally_roster import TallyRosterMixin
+from ._tally import TallyMixin
 
 
-class BestExpert(FittingMixin, TallyRosterMixin, BaseDeferrer):
+class BestExpert(TallyMixin, BaseDeferrer):
     """Always defer to the expert who was right most often: a reference line for every other deferrer.
 
     The accuracy on the labelled rows that an expert answered is shrunk towards that of everybody, by as many rows as
@@ -96,21 +95,28 @@ class BestExpert(FittingMixin, TallyRosterMixin, BaseDeferrer):
         self.missing_label = missing_label
         self.random_state = random_state
 
+    def _parts(self):
+        return {"classifier": self.classifier}
+
     def _learn(self, team):
         self._fit_classifier(team)
         self._single_targets()
         self.n_iter_, self.history_ = 0, []
         self._measure_shares(team)
 
-    def _scores(self, X):
-        center, (strength, _) = self._strengths
-        accuracy = self.selection_ @ own_correctness(self._right, self._seen, center, strength)
-        heard = self.selection_ @ self._seen.sum(1) > 0
+    def _scores(self, items):
+        return np.tile(self._ranking(), (len(items), 1))
+
+    def _ranking(self):
+        """Scores (n_targets + 1,) of everybody, the same for all items."""
+        right, seen, (center, (strength, _)) = self._roster.right, self._roster.seen, self._roster.prior
+        accuracy = self.selection_ @ own_correctness(right, seen, center, strength)
+        heard = self.selection_ @ seen.sum(1) > 0
         if heard.any():
             accuracy[~heard] = -np.inf  # nobody knows how good they are
-        return np.tile(np.append(accuracy, -np.inf), (len(X), 1))
+        return np.append(accuracy, -np.inf)
 
     def _set_roster(self, roster):
         super()._set_roster(roster)
         # somebody else may be the best now; the decision does not look at the items
-        self._report_shares(np.eye(len(self.targets_) + 1)[self._chosen(self._target_scores(np.empty((1, 0))))[0]])
+        self._report_shares(self._shares_of(self._masked(self._ranking()[None])))

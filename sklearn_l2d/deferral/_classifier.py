@@ -13,9 +13,8 @@ from .._sklearn import take_rows
 _FLOOR = 1e-6  # probability of a class that a fold did not contain
 
 
-def team_classes(y, *, classes, classifier, clusterer):
-    """Sorted labels of `y`, of `classes`, and of what is frozen."""
-    parts = {"classifier": classifier, "clusterer": clusterer}
+def team_classes(y, classes, parts):
+    """Sorted labels of `y`, of `classes`, and of what is frozen among `parts`, a dict of estimators by name."""
     known = {"classes": np.asarray(classes)}
     for name, part in parts.items():
         if isinstance(part, FrozenEstimator):
@@ -68,6 +67,12 @@ def judge_classifier(classifier, fitted, X, y, classes, cv, seed):
         proba = _out_of_fold(with_seed(classifier, seed), X, y, y_codes, classes, cv, seed)
     temperature = fit_temperature(np.log(proba), y_codes)
     return np.exp(temper(np.log(proba), temperature)), temperature
+
+
+def tempered_proba(classifier, X, classes, temperature):
+    """Probabilities (n, C) of a fitted classifier in the order of `classes`, at a temperature."""
+    proba = expand(classifier.predict_proba(X), classifier.classes_, classes)
+    return np.exp(temper(np.log(proba), temperature))
 
 
 def with_seed(estimator, seed):

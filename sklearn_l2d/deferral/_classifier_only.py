@@ -6,11 +6,10 @@ import numpy as np
 
 from .._sklearn import HasMethods
 from ._base import BaseDeferrer
-from ._fitting import FittingMixin
-from ._tally_roster import TallyRosterMixin
+from ._tally import TallyMixin
 
 
-class ClassifierOnly(FittingMixin, TallyRosterMixin, BaseDeferrer):
+class ClassifierOnly(TallyMixin, BaseDeferrer):
     """Never defer: a reference line for every other deferrer.
 
     The experts stay on the roster as one target that holds everybody. With the classifier masked, a random expert
@@ -90,17 +89,20 @@ class ClassifierOnly(FittingMixin, TallyRosterMixin, BaseDeferrer):
         self.missing_label = missing_label
         self.random_state = random_state
 
+    def _parts(self):
+        return {"classifier": self.classifier}
+
     def _learn(self, team):
         self._fit_classifier(team)
-        self._set_targets(np.array(["anybody"], dtype=object), np.ones((len(self.experts_), 1)))
+        self._set_targets(np.array(["anybody"], dtype=object), np.ones((self.n_experts_, 1)))
         self.n_iter_, self.history_ = 0, []
         self._report_shares(np.array([0.0, 1.0]))
 
-    def _scores(self, X):
-        return np.tile([-np.inf, 0.0], (len(X), 1))
+    def _scores(self, items):
+        return np.tile([-np.inf, 0.0], (len(items), 1))
 
-    def _with_targets(self, names):
-        return {}  # newcomers join the one target
+    def _add_targets(self, names):
+        pass  # newcomers join the one target
 
     def _place(self, names):
         return np.ones((len(names), 1))

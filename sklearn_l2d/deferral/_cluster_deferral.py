@@ -1,20 +1,159 @@
-"""Learning to defer to clusters of experts."""
+"""Learning to defer to clusters of experts: their behaviours, the groups they form, and the deferrer."""
 
 import numbers
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
-from .._encoding import count_votes
-from .._sklearn import HasMethods, Interval, StrOptions
-from ._answers import check_omega
-from ._behaviours import expert_membership, fit_clusterer
-from ._gated import GatedDeferrer
-from ._grouping import make_grouping
-from ._onboarding import OnboardingMixin
+from .._encoding import EncodedAnnotations, count_votes
+from .._numerics._answers import tally_answers
+from .._sklearn import HasMethods, Interval, StrOptions, atomic
+from ..cluster import AnnotatorLDA
+from ._classifier import with_seed
+from ._gate import GatedDeferrer
+from ._settings import check_omega
+
+_MEMBERSHIP_WEIGHT = 0.1  # of a behaviour beside correctness, in the distances between experts
 
 
-class ClusterDeferral(OnboardingMixin, GatedDeferrer):
+class Grouping(NamedTuple):
+    """How experts, newcomers included, are turned into memberships of targets.
+
+    Attributes
+    ----------
+    kind : {"profile", "soft", "hard"}
+    uses_membership : bool
+        Whether behaviours take part; always for "soft" and "hard".
+    keep : ndarray of shape (n_targets,)
+        "soft" and "hard": which clusters became targets.
+    centers : ndarray of shape (n_targets, n_coordinates)
+        "profile": coordinates of the groups.
+    scale : ndarray of shape (n_classes,)
+        "profile": weight of each class in a coordinate, the square root of its frequency.
+    """
+
+    kind: str
+    uses_membership: bool
+    keep: np.ndarray
+    centers: np.ndarray
+    scale: np.ndarray
+
+    def assign(self, correctness, membership):
+        """Membership (M, n_targets) of experts, rows sum to 1.
+
+        Parameters
+        ----------
+        correctness : ndarray of shape (M, n_classes)
+            How often they are right on each class.
+        membership : ndarray of shape (M, K)
+            Their behaviours.
+        """
+        if self.kind == "profile":
+            coordinates = self.coordinates(correctness, membership)
+            nearest = ((coordinates[:, None] - self.centers) ** 2).sum(2).argmin(1)
+            return np.eye(len(self.centers))[nearest]
+        chosen = np.eye(membership.shape[1])[membership.argmax(1)] if self.kind == "hard" else membership
+        kept = chosen[:, self.keep]
+        # whoever belongs only to dropped clusters goes to the kept one that suits best
+        homeless = kept.sum(1) <= 0
+        kept[homeless] = np.eye(len(self.keep))[membership[homeless][:, self.keep].argmax(1)]
+        return kept / kept.sum(1, keepdims=True)
+
+    def coordinates(self, correctness, membership):
+        """Coordinates of experts: correctness per class, and behaviours where they are known."""
+        profile = correctness * self.scale
+        return np.hstack([profile, _MEMBERSHIP_WEIGHT * membership]) if self.uses_membership else profile
+
+
+def make_grouping(kind, n_groups, correctness, seen, membership, uses_membership, random_state):
+    """Learn how experts become targets.
+
+    Parameters
+    ----------
+    kind : {"profile", "soft", "hard"}
+        Groups of experts who are right in the same places, or the clusters of their memberships, soft or by the
+        largest entry (L2D-Clusters 3.3).
+    n_groups : int
+        Largest number of profile groups.
+    correctness, seen : ndarrays of shape (n_experts, n_classes)
+        How often everybody is right on each class, and the number of answers.
+    membership : ndarray of shape (n_experts, K)
+        Behaviours.
+    uses_membership : bool
+        Whether they take part in profiles.
+    random_state : int
+        Seed of k-means.
+
+    Returns
+    -------
+    grouping : Grouping
+    """
+    if kind != "profile":
+        mass = membership if kind == "soft" else np.eye(membership.shape[1])[membership.argmax(1)]
+        keep = np.flatnonzero(mass.sum(0) > 1e-3)
+        return Grouping(kind, True, keep, np.empty((0, 0)), np.empty(0))
+    scale = np.sqrt(seen.sum(0) / max(seen.sum(), 1e-12))
+    grouping = Grouping(kind, uses_membership, np.empty(0, dtype=int), np.empty((0, 0)), scale)
+    coordinates = grouping.coordinates(correctness, membership)
+    n_groups = min(n_groups, len(np.unique(coordinates, axis=0)))
+    with threadpool_limits(1):  # k-means on some experts: threads cost more than they bring
+        centers = KMeans(n_groups, n_init=10, random_state=random_state).fit(coordinates).cluster_centers_
+    grouping = grouping._replace(centers=centers)
+    used = np.flatnonzero(grouping.assign(correctness, membership).sum(0) > 0)
+    return grouping._replace(centers=centers[used])
+
+
+def fit_clusterer(clusterer, X, codes, classes, seed):
+    """Fitted `AnnotatorLDA`: the one inside a `FrozenEstimator`, or a clone trained on these votes.
+
+    Parameters
+    ----------
+    clusterer : None, AnnotatorLDA or FrozenEstimator
+        None is an `AnnotatorLDA` with default parameters.
+    X : array-like of n rows
+        Items.
+    codes : ndarray of shape (n, M)
+        Encoded annotations of the identified experts, which are made anonymous.
+    classes : ndarray of shape (C,)
+        Labels that they point into.
+    seed : int
+        Seed where the clusterer has none.
+    """
+    if isinstance(clusterer, FrozenEstimator):
+        return clusterer.estimator
+    counts = count_votes(codes, len(classes))
+    model = clone(with_seed(AnnotatorLDA() if clusterer is None else clusterer, seed)).fit(X, counts)
+    model.classes_ = classes  # counts without names were fitted as 0, 1, ...
+    return model
+
+
+def expert_membership(clusterer, X, codes, classes):
+    """Membership (M, K) of the experts behind encoded annotations; the clusters' weights for those without any."""
+    known = np.isin(classes, clusterer.classes_)  # a frozen clusterer can learn nothing from the others
+    position = np.append(np.where(known, np.searchsorted(clusterer.classes_, classes), -1), -1)
+    codes = position[codes]
+    membership = np.tile(clusterer.cluster_weights_, (codes.shape[1], 1))
+    heard = np.flatnonzero((codes >= 0).any(0))
+    if heard.size:
+        answers = EncodedAnnotations(codes[:, heard], clusterer.classes_, heard.astype(object))
+        membership[heard] = clusterer.transform(X, answers)
+    return membership
+
+
+def behaviour_proba(clusterer, X, classes):
+    """What each behaviour would answer, (n, K, C) in the order of `classes`."""
+    proba = clusterer.predict_annotation_proba(X)
+    full = np.zeros((*proba.shape[:2], len(classes)))
+    full[:, :, np.searchsorted(classes, clusterer.classes_)] = proba
+    return full
+
+
+class ClusterDeferral(GatedDeferrer):
     """Let a gate decide per item: the classifier, or a group of experts who are right in the same places.
 
     The gate is the upper level of a mixture of experts whose lower level draws a member of the group
@@ -248,28 +387,74 @@ class ClusterDeferral(OnboardingMixin, GatedDeferrer):
         self.n_groups = n_groups
         self.cluster_workload = cluster_workload
 
-    def _check_settings(self):
-        super()._check_settings()
-        if self.omega is not None and len(self.experts_):
-            check_omega(self.omega, len(self.experts_))
+    @atomic
+    def onboard(self, experts, X, annotations, y=None):
+        """Take experts into the groups they are most like.
+
+        Parameters
+        ----------
+        experts : sequence of hashable, or one name
+            Names; an expert who is known already is placed anew.
+        X : array-like of shape (n_samples, n_features)
+            Items that they labelled.
+        annotations : array-like or DataFrame of shape (n_samples, len(experts))
+            Their answers, with missing entries.
+        y : array-like of shape (n_samples,), default=None
+            True labels. Where they are unknown, the consensus of the behaviours takes their place.
+
+        Returns
+        -------
+        self : ClusterDeferral
+            The deferrer with a larger roster.
+
+        Raises
+        ------
+        ValueError
+            If the deferrer has no groups, or the shapes or labels do not go together.
+        """
+        check_is_fitted(self)
+        if len(self.targets_) == 0:
+            raise ValueError("fitted without experts: there are no groups to join; call fit with annotations.")
+        if self.clusterer_ is None:
+            raise ValueError("fitted with a ready omega, which says nothing about newcomers; give a clusterer instead.")
+        names, _, codes = self._check_newcomers(experts, X, annotations)
+        right, seen = tally_answers(codes, self._truth(X, y))
+        membership = expert_membership(self.clusterer_, X, codes, self.classes_)
+        newcomers = self._roster._replace(experts=names, right=right, seen=seen, details={"membership": membership})
+        omega = self.grouping_.assign(newcomers.correctness, membership)
+        self._set_roster(self._roster.joined_by(newcomers._replace(omega=omega)))
+
+    def _truth(self, X, y):
+        """Distribution (n, C) of the true class: known, or the consensus of the behaviours."""
+        if y is not None:
+            return self._known_truth(X, y)
+        consensus = np.einsum(
+            "nkc,k->nc", behaviour_proba(self.clusterer_, X, self.classes_), self.clusterer_.cluster_weights_
+        )
+        return np.eye(len(self.classes_))[consensus.argmax(1)]
+
+    def _parts(self):
+        return {"classifier": self.classifier, "clusterer": self.clusterer}
+
+    def _group_bounds(self):
+        return self.cluster_workload
 
     def _form_targets(self, team):
         """Find the behaviours, unless memberships are given, and the groups."""
         self.clusterer_ = None
         if self.omega is not None:
-            membership = check_omega(self.omega, len(self.experts_))
+            membership = check_omega(self.omega, self.n_experts_)
         else:
-            counts = count_votes(team.codes, len(self.classes_))
-            self.clusterer_ = fit_clusterer(self.clusterer, team.X, counts, self.classes_, self._seed)
-            membership = expert_membership(self.clusterer_, team.X, team.codes, self.classes_)
+            self.clusterer_ = fit_clusterer(self.clusterer, team.items.given, team.codes, self.classes_, self._seed)
+            membership = expert_membership(self.clusterer_, team.items.given, team.codes, self.classes_)
         # a clusterer that was not asked for serves newcomers only
         joins = self.omega is not None or self.clusterer is not None
-        self.grouping_ = make_grouping(
-            self.grouping, self.n_groups, self._right, self._seen, membership, joins, self._seed
-        )
-        self._membership, omega = membership, self.grouping_.assign(self._right, self._seen, membership)
-        self._set_targets(np.array([f"group{k}" for k in range(omega.shape[1])], dtype=object), omega)
+        right, seen = self._correctness, self._roster.seen
+        self.grouping_ = make_grouping(self.grouping, self.n_groups, right, seen, membership, joins, self._seed)
+        omega = self.grouping_.assign(right, membership)
+        names = np.array([f"group{k}" for k in range(omega.shape[1])], dtype=object)
+        self._set_targets(names, omega, membership=membership)
 
     def _fit_nobody(self, team):
         super()._fit_nobody(team)
-        self.clusterer_, self.grouping_, self._membership = None, None, np.empty((0, 0))
+        self.clusterer_, self.grouping_ = None, None

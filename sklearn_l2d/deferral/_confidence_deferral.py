@@ -7,15 +7,14 @@ import numpy as np
 
 from .._numerics._answers import expected_correctness
 from .._sklearn import HasMethods, Interval
-from ._answers import expert_prices
 from ._base import BaseDeferrer
-from ._bounds import plain_selection
 from ._coverage import CoverageMixin
-from ._fitting import FittingMixin
-from ._tally_roster import TallyRosterMixin, insert_zeros
+from ._roster import insert_zeros
+from ._settings import check_in_one_target, expert_prices, of_roster, share_bounds
+from ._tally import TallyMixin
 
 
-class ConfidenceDeferral(CoverageMixin, FittingMixin, TallyRosterMixin, BaseDeferrer):
+class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
     """Defer where an expert is more likely to be right than the classifier, by its own probabilities.
 
     A post-hoc rule (in the manner of Narasimhan et al., 2022): it wraps any classifier with `predict_proba`, fitted
@@ -149,35 +148,47 @@ class ConfidenceDeferral(CoverageMixin, FittingMixin, TallyRosterMixin, BaseDefe
         self.missing_label = missing_label
         self.random_state = random_state
 
-    def _check_settings(self):
-        self._check_bounds()
+    def _check_settings(self, y):
+        super()._check_settings(y)
+        check_in_one_target(share_bounds(self.coverage, self.workload, None, self.experts_, []), self.experts_)
+
+    def _parts(self):
+        return {"classifier": self.classifier}
+
+    def _bounds(self, roster):
+        workload = of_roster(self.workload, "workload", self._fit_experts, roster.experts, 1)
+        return share_bounds(self.coverage, workload, None, roster.experts, self.targets_)
 
     def _learn(self, team):
         self._single_targets()
-        self._bounds(), self._price()  # refuse them before any work
-        proba = self._judge_classifier(team)
+        bounds, _ = self._feasible(self._bounds(self._roster)), self._price()  # refused before any work
+        proba = self._judge_classifier(team, self.cv)
         self.n_iter_, self.history_ = 0, []
-        self._calibrate(self._compare(proba) if team.unlabeled is None else self._free_scores(team.unlabeled))
+        scores = self._compare(proba) if team.unlabeled is None else self._free_scores(team.unlabeled)
+        self._calibrate(scores, bounds)
 
     def _fit_nobody(self, team):
         super()._fit_nobody(team)
         self._set_no_offsets()
 
-    def _free_scores(self, X):
-        return self._compare(self._classifier_proba(X))
+    def _scores(self, items):
+        return self._free_scores(items) + self.offsets_
+
+    def _free_scores(self, items):
+        return self._compare(self._classifier_proba(items))
 
     def _compare(self, proba):
         """Probability (n, n_targets + 1) of being right, less the cost of asking, from those of the classes."""
-        member = plain_selection(self.omega_)
-        right = expected_correctness(proba, member @ self._correctness())
+        member = self._plain_selection()
+        right = expected_correctness(proba, member @ self._correctness)
         return self._break_ties(right - np.append(member @ self._price(), 0.0))
 
     def _price(self):
         """What asking each expert (M,) costs, in errors."""
-        cost = self._of_roster(self.consultation_cost, self.experts_, common_ndim=0)
-        return np.broadcast_to(expert_prices(cost, self.experts_), len(self.experts_))
+        cost = of_roster(self.consultation_cost, "consultation_cost", self._fit_experts, self.experts_, 0)
+        return np.broadcast_to(expert_prices(cost, self.experts_), self.n_experts_)
 
-    def _with_targets(self, names):
-        changed = super()._with_targets(names)
-        n_new = len(changed["targets_"]) - len(self.targets_)
-        return changed | {"offsets_": insert_zeros(self.offsets_, n_new), "_margins": None}
+    def _add_targets(self, names):
+        n_before = len(self.targets_)
+        super()._add_targets(names)
+        self.offsets_, self._margins = insert_zeros(self.offsets_, len(self.targets_) - n_before), None

@@ -1,24 +1,97 @@
 """Bounds on coverage and workload that are met by offsets on scores, and the path of other coverages."""
 
-import warnings
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._encoding import as_floats
-from .._numerics._shares import share_violation
-from ._bounds import check_feasible, plain_selection, select_members, share_bounds
-from ._gating import calibrate, coverage_offset
+from .._numerics._shares import calibrate_offsets, nearest_target_shares, restricts, share_violation
+from .._sklearn import atomic
+from ._settings import check_feasible, select_members, with_classifier
+
+QUANTILES = np.linspace(0, 1, 2001)  # resolution of a coverage path without unlabelled rows
+
+
+class Calibration(NamedTuple):
+    """Offsets that make hard shares meet their bounds, and the selection weights that go with them.
+
+    Attributes
+    ----------
+    offsets : ndarray of shape (n_targets + 1,)
+        Added to the gate's logits; -inf shuts a target out.
+    shares : ndarray of shape (n_targets + 1,)
+        Achieved hard shares on the calibration rows.
+    selection : ndarray of shape (n_targets, n_experts)
+        Who of a target is asked.
+    margins : ndarray of shape (2001,)
+        Quantiles of the classifier's margin over the best human target, from which a coverage path is cut.
+    """
+
+    offsets: np.ndarray
+    shares: np.ndarray
+    selection: np.ndarray
+    margins: np.ndarray
+
+
+def calibrate(logits, omega, bounds):
+    """Make the shares of the argmax meet the bounds on some rows.
+
+    Parameters
+    ----------
+    logits : ndarray of shape (n, n_targets + 1)
+        Gate logits of rows that the gate was not trained on.
+    omega : ndarray of shape (n_targets, n_experts)
+        Within-target selection, rows sum to 1; a zero row is a target without members.
+    bounds : ShareBounds
+        On targets and experts; 0 for targets without members.
+
+    Returns
+    -------
+    calibration : Calibration
+    """
+    offsets, shares = calibrate_offsets(logits, *bounds.targets)
+    selection = omega
+    if restricts(*bounds.experts):
+        # the experts' bounds may not be attainable at these shares of their targets: then those move too
+        support, (lower, upper) = with_classifier(omega) > 0, bounds.targets
+        wanted = nearest_target_shares(shares, *bounds.experts, support, target_lower=lower, target_upper=upper)
+        if np.abs(wanted - shares).max() > 1e-9:
+            offsets, shares = calibrate_offsets(logits, wanted, wanted)
+        selection = select_members(omega, wanted, bounds)
+    if bounds.target_lower[-1] > 1 - 0.5 / len(logits):
+        # holds on other rows, too; an infinite offset of the classifier leaves the others comparable at other coverages
+        offsets = np.append(np.where(bounds.target_upper[:-1] > 0, 0.0, -np.inf), np.inf)
+    offsets[:-1][omega.sum(1) <= 0] = 0.0  # empty targets are shut out by having no members, until somebody joins
+    return Calibration(offsets, shares, selection, _margin_quantiles(logits, offsets))
+
+
+def coverage_offset(margins, coverage):
+    """Offset on the classifier's logit that gives it a share of the rows whose margins have these quantiles."""
+    if coverage <= 0:
+        return -np.inf
+    if coverage >= 1:
+        return np.inf
+    return -np.interp(1 - coverage, QUANTILES, margins)
+
+
+def _margin_quantiles(logits, offsets):
+    """Quantiles of the classifier's margin over the best human target, before any offset of its own."""
+    open_ = np.flatnonzero(np.isfinite(offsets[:-1]))
+    if not open_.size:
+        return np.zeros(len(QUANTILES))
+    return np.quantile(logits[:, -1] - (logits[:, open_] + offsets[open_]).max(1), QUANTILES)
 
 
 class CoverageMixin:
-    """Offsets on the scores of a deferrer; a subclass gives `_free_scores`, the scores before any offset.
+    """Offsets on the scores of a deferrer.
+
+    It only adds to `BaseDeferrer`. A class that has it gives `_free_scores(items)`, finite scores (n, n_targets + 1)
+    before any offset, and adds `offsets_` to them in `_scores`; it says in `_bounds` what is asked for.
 
     Fitted are `offsets_`, `constraint_violation_`, the shares, and the margins from which a coverage path is cut.
     """
 
-    workload = cluster_workload = None  # where the subclass has no such parameters
-
+    @atomic
     def recalibrate(self, X_unlabeled):
         """Move the offsets so that the hard shares meet the bounds on other items; nothing is trained.
 
@@ -35,10 +108,9 @@ class CoverageMixin:
         check_is_fitted(self)
         items = self._check_unlabeled(X_unlabeled)
         if self.n_experts_:
-            self._calibrate(self._free_scores(items))
+            self._calibrate(self._free_scores(items), self._feasible(self._bounds(self._roster)))
         else:
             self._report_shares(np.append(np.zeros(len(self.targets_)), 1.0))
-        return self
 
     def coverage_path(self, coverages, X_unlabeled=None):
         """Deferrers at several coverages that share everything but the offsets.
@@ -67,51 +139,31 @@ class CoverageMixin:
             scores, path = self._free_scores(self._check_unlabeled(X_unlabeled)), []
             for c in coverages:
                 path.append(self._copy_with(coverage=c))
-                path[-1]._calibrate(scores)
+                path[-1]._calibrate(scores, path[-1]._feasible(path[-1]._bounds(self._roster)))
             return path
-        bounded = self.workload is not None or self.cluster_workload is not None
-        if bounded or self._margins is None or (self.selection_.sum(1) <= 0).any():
+        if self._margins is None or (self.selection_.sum(1) <= 0).any():
             raise ValueError(
                 "X_unlabeled is None, but bounds on experts or groups, a roster that has changed and a gate that has "
                 "learnt since are calibrated on items; pass some."
             )
         return [self._copy_with(coverage=c, **self._shifted(c)) for c in coverages]
 
-    def _check_items(self, X):
-        # scores may ask the classifier, which may pick columns by name
-        return self._classifier_input(X)
-
-    def _free_scores(self, X):
-        """Finite scores (n, n_targets + 1) of checked items before any offset, the classifier last."""
-        raise NotImplementedError
-
-    def _scores(self, X):
-        return self._free_scores(X) + self.offsets_
-
-    def _check_bounds(self):
-        """Refuse bounds that must fail whatever the targets turn out to be."""
-        bounds = share_bounds(self.coverage, self.workload, None, self.experts_, [])
-        if len(self.experts_):
-            anybody = bounds.in_one_target()
-            check_feasible(anybody, np.ones((1, len(self.experts_))), self.experts_, ["the experts"])
-
-    def _bounds(self):
+    def _feasible(self, bounds):
         """Bounds of today's roster, refused where they cannot be met; nothing is asked of a target without members."""
-        workload = self._of_roster(self.workload, self.experts_, common_ndim=1)
-        bounds = share_bounds(self.coverage, workload, self.cluster_workload, self.experts_, self.targets_)
-        plain = plain_selection(self.omega_)
+        plain = self._plain_selection()
         bounds = bounds.without_targets(plain.sum(1) <= 0)
         check_feasible(bounds, plain, self.experts_, self.targets_)
         return bounds.with_lone_experts(plain)
 
-    def _calibrate(self, scores):
-        """Set the offsets and everything that follows from them."""
-        bounds = self._bounds()
-        self.offsets_, shares, self.selection_, self._margins = calibrate(scores, plain_selection(self.omega_), bounds)
-        self._report_shares(shares)
+    def _calibrate(self, scores, bounds):
+        """Set the offsets and everything that follows from them, by scores of items and bounds that can be met."""
+        found = calibrate(scores, self._plain_selection(), bounds)
+        self.offsets_, self.selection_ = found.offsets, found.selection
+        self._margins = None if bounds.bind_people else found.margins  # a path may break bounds on people
+        self._report_shares(found.shares)
         self.constraint_violation_ = max(
-            share_violation(shares, *bounds.targets),
-            share_violation(np.append(self.workload_, shares[-1]), *bounds.experts),
+            share_violation(found.shares, *bounds.targets),
+            share_violation(np.append(self.workload_, self.coverage_), *bounds.experts),
         )
 
     def _set_no_offsets(self):
@@ -133,30 +185,3 @@ class CoverageMixin:
             "workload_": shares[:-1] @ self.selection_,
             "constraint_violation_": abs(achieved - coverage),
         }
-
-    def _select(self, experts, omega):
-        """Selection weights (n_targets, n_experts) of a roster; zero rows for targets without members."""
-        plain = plain_selection(omega)
-        workload = self._of_roster(self.workload, experts, common_ndim=1)
-        bounds = share_bounds(None, workload, None, experts, self.targets_)
-        if not bounds.bind:
-            return plain
-        try:
-            return select_members(plain, self.target_shares_, bounds, names=[*experts, "classifier"])
-        except ValueError as error:
-            warnings.warn(
-                f"the workload bounds cannot be kept by this roster ({error}); its members share the work by their "
-                "memberships. Call recalibrate, which also moves work between targets, or onboard more experts.",
-                stacklevel=4,
-            )
-            return plain
-
-    def _of_roster(self, setting, experts, common_ndim):
-        """What is set for each expert, for a roster: by name after `fit`, so that it stays with its owner."""
-        if setting is None or hasattr(setting, "items"):
-            gone = set(self._fit_experts) - set(experts)
-            return {name: value for name, value in (setting or {}).items() if name not in gone} or None
-        values = as_floats(setting, "workload" if common_ndim else "consultation_cost")
-        if values.ndim == common_ndim or len(values) != len(self._fit_experts):
-            return setting
-        return self._of_roster(dict(zip(self._fit_experts, values, strict=True)), experts, common_ndim)

@@ -1,21 +1,112 @@
 """Learning to defer without identities: an expert is a table of competence per class."""
 
 import numbers
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
-from .._net_parameters import NET_CONSTRAINTS
+from .._numerics._answers import competence_posterior, tally_answers
 from .._sklearn import HasMethods, Interval
-from .._torch._agnostic_net import build_agnostic_net, competence_moments, predict_agnostic, train_agnostic
-from .._torch._seeding import resolve_device, seeded
-from ..cluster._population_expert_encoder import check_sizes
+from .._torch._losses import pair_loss
+from .._torch._modules import AgnosticRejector, check_feature_layers
+from .._torch._net import NET_CONSTRAINTS, Net, build_net, check_net, train
+from .._torch._seeding import own_state
+from ..crowd import NetClassifier
 from ._base import BaseDeferrer
-from ._fitting import FittingMixin
-from ._tally_roster import TallyRosterMixin
+from ._tally import TallyMixin
+
+_CHUNK = 1 << 18  # cells of item, expert and class that are predicted at once
 
 
-class ExpertAgnosticDeferral(FittingMixin, TallyRosterMixin, BaseDeferrer):
+class AgnosticNet(Net):
+    """Softmax surrogate over the classes, whose log-probabilities are given, and one expert.
+
+    Targets are (B, M): 1 and 0 where expert m was right and wrong, NaN where nothing is to be learnt.
+
+    Attributes
+    ----------
+    competence : pair of tensors of shape (M, C) or None
+        Mean and standard deviation during training.
+    n_experts : int
+        Largest number of experts per step.
+    """
+
+    competence = None
+
+    def batch_loss(self, proba, targets, X):
+        (right,) = targets
+        experts = self.order(right.shape[1])[: self.n_experts]
+        logit = self.module_.defer(proba, *(part[experts] for part in self.competence))
+        right = right[:, experts]
+        return pair_loss(logit, right).sum() / (~right.isnan()).sum().clamp(min=1)
+
+
+def train_agnostic(net, proba, y_codes, codes, *, prior, max_epochs, seed, verbose):
+    """Train on answers that are not in the competences, which are counted from a new part of them in every epoch.
+
+    Parameters
+    ----------
+    net : AgnosticNet
+        Initialised; it is trained in place.
+    proba : ndarray of shape (n, C)
+        Honest probabilities of the classes.
+    y_codes : ndarray of int of shape (n,)
+        True classes.
+    codes : ndarray of shape (n, M)
+        Encoded annotations, -1 missing.
+    prior : tuple
+        Center and strengths, as in `competence_posterior`.
+    max_epochs, seed, verbose : int
+        As in `train`.
+
+    Returns
+    -------
+    history : list of dict
+        As returned by `train`.
+    """
+    rng, truth = np.random.default_rng(seed), np.eye(proba.shape[1])[y_codes]
+    right = np.where(codes < 0, np.nan, codes == y_codes[:, None])
+    rows = net.rows(proba, right)
+
+    def draw(epoch):
+        # any share of the answers of each expert, so that the net meets those who are hardly and who are well known
+        shown = rng.random(codes.shape) < rng.random(codes.shape[1])
+        tally = tally_answers(np.where(shown, codes, -1), truth)
+        net.competence = _tensors(net, competence_moments(*tally, prior))
+        rows.set_target(np.where(shown, np.nan, right))
+        return "expert-agnostic"
+
+    try:
+        return train(net, rows, max_epochs, seed=seed, verbose=verbose, on_epoch=draw)
+    finally:
+        net.competence = None
+
+
+def competence_moments(right, seen, prior):
+    """Mean and standard deviation (M, C) of the competence from tallies (M, C)."""
+    mean, variance = competence_posterior(right, seen, *prior)
+    return mean, np.sqrt(variance)
+
+
+@own_state(grad=False)
+def predict_agnostic(net, proba, moments):
+    """Logits (n, E) of deferral for items with probabilities (n, C) to experts with moments (E, C)."""
+    mean, spread = _tensors(net, moments)
+    logits = np.empty((len(proba), len(mean)))
+    step = max(1, _CHUNK // max(1, mean.numel()))
+    for start in range(0, len(proba), step):
+        rows = slice(start, start + step)
+        some = net.module_.defer(net.tensor(proba[rows]), mean, spread)
+        logits[rows] = some.cpu().numpy()
+    return logits
+
+
+def _tensors(net, arrays):
+    return tuple(net.tensor(array, dtype=net.dtype) for array in arrays)
+
+
+class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
     """Train one net that defers by the classifier's probabilities and an expert's competence per class (EA-L2D).
 
     The competence of an expert in a class is a Beta posterior, by counts of right answers. The net sees, class by
@@ -183,31 +274,31 @@ class ExpertAgnosticDeferral(FittingMixin, TallyRosterMixin, BaseDeferrer):
     @property
     def competence_(self):
         """Posterior mean of how often each expert is right on each class."""
-        return self._moments(self._right, self._seen)[0]
+        return self._moments(self._roster.right, self._roster.seen)[0]
 
-    def _check_settings(self):
-        check_sizes(self.hidden_layer_sizes, "hidden_layer_sizes")
+    def _check_settings(self, y):
+        super()._check_settings(y)
+        check_net(self.get_params(deep=False))
+        check_feature_layers(self.hidden_layer_sizes)
+
+    def _parts(self):
+        return {"classifier": self.classifier}
+
+    def _default_classifier(self):
+        return NetClassifier(device=self.device)
 
     def _learn(self, team):
         self._single_targets()
-        proba, device = self._judge_classifier(team), resolve_device(self.device)
-        with seeded(self._seed, device):
-            net = build_agnostic_net(
-                self.hidden_layer_sizes,
-                self.experts_per_step,
-                optimizer=self.optimizer,
-                lr=self.lr,
-                momentum=self.momentum,
-                weight_decay=self.weight_decay,
-                batch_size=self.batch_size,
-                device=device,
-            )
+        proba = self._judge_classifier(team, self.cv)
+        module = partial(AgnosticRejector, tuple(self.hidden_layer_sizes))
+        params = self.get_params(deep=False) | {"dtype": "float64"}
+        net = build_net(AgnosticNet, module, params, self._seed, n_experts=self.experts_per_step)
         self.history_ = train_agnostic(
             net,
             proba,
             team.y_codes,
             team.codes,
-            prior=self._strengths,
+            prior=self._roster.prior,
             max_epochs=self.max_epochs,
             seed=self._seed,
             verbose=self.verbose,
@@ -219,17 +310,13 @@ class ExpertAgnosticDeferral(FittingMixin, TallyRosterMixin, BaseDeferrer):
         super()._fit_nobody(team)
         self.net_ = None
 
-    def _scores(self, X):
-        return self._compare(self._classifier_proba(X))
+    def _scores(self, items):
+        return self._compare(self._classifier_proba(items))
 
     def _compare(self, proba):
         """Scores (n, n_targets + 1) from tempered probabilities (n, C)."""
-        moments = self._moments(self.selection_ @ self._right, self.selection_ @ self._seen)
+        moments = self._moments(self.selection_ @ self._roster.right, self.selection_ @ self._roster.seen)
         return self._break_ties(np.column_stack([predict_agnostic(self.net_, proba, moments), np.log(proba.max(1))]))
 
     def _moments(self, right, seen):
-        return competence_moments(right, seen, self._strengths)
-
-    def _check_items(self, X):
-        # the scores are those of the classifier, which may pick columns by name
-        return self._classifier_input(X)
+        return competence_moments(right, seen, self._roster.prior)

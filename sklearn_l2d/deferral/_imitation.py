@@ -1,22 +1,63 @@
 """Deferrers that imitate their experts: a net for each, which says what the expert would answer."""
 
 import numbers
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
-import torch
 from sklearn.utils.validation import check_is_fitted
 
+from .._numerics._answers import expected_likelihood
 from .._sklearn import Interval
-from .._torch._answer_net import build_answer_net, predict_answers
-from .._torch._seeding import resolve_device, seeded
-from ._gated import GatedDeferrer
+from .._torch._e_steps import answer_posterior
+from .._torch._modules import check_layers, ensemble_for
+from .._torch._net import Net, build_net, predict_batches
+from ._gate import GatedDeferrer
+
+
+class AnswerNet(Net):
+    """M nets, one per expert; a batch teaches what they answered and, where they did not, what they may have.
+
+    Targets are the codes (b, M), -1 missing, the true classes (b,), the responsibilities (b, M) and row weights (b,)
+    of mean 1. Each net learns as if it were alone.
+
+    Attributes
+    ----------
+    log_truth : ndarray of shape (C, C)
+        ``ln p(y | answer)``, the row is the true class.
+    """
+
+    def batch_loss(self, logits, targets, X):
+        codes, y_codes, share, weight = targets
+        log_f = logits.log_softmax(-1).transpose(0, 1)
+        log_truth = self.tensor(self.log_truth)[y_codes]
+        q = answer_posterior(log_f.detach().double(), codes, share, log_truth) * weight[:, None, None]
+        return -(q.to(log_f.dtype) * log_f).sum() / len(X)
+
+
+def predict_answers(net, X):
+    """Probabilities (n, M, C) of what the experts answer, float64."""
+    return np.concatenate([proba for _, proba in _answer_batches(net, X)])
+
+
+def answers_likelihood(net, X, y_codes, likelihood):
+    """Likelihood (n, M) of the true class, integrated over what the experts answer.
+
+    `likelihood` (C, C) is that of the true class, the row, given an answer. Probabilities are never held for more than
+    a batch of rows.
+    """
+    return np.concatenate(
+        [expected_likelihood(proba, y_codes[rows], likelihood) for rows, proba in _answer_batches(net, X)]
+    )
+
+
+def _answer_batches(net, X):
+    for rows, log_proba in predict_batches(net.module_, X, net.device):
+        yield rows, log_proba.exp().transpose(0, 1).cpu().numpy()
 
 
 class ImitatingDeferrer(GatedDeferrer):
     """Base of the EM deferrers over single experts that have a net for each of them, all in one ensemble."""
-
-    _per_expert = (*GatedDeferrer._per_expert, "_members")  # which net imitates whom
 
     _parameter_constraints: ClassVar = {
         **GatedDeferrer._parameter_constraints,
@@ -25,13 +66,21 @@ class ImitatingDeferrer(GatedDeferrer):
         "answer_epochs": [Interval(numbers.Integral, 1, None, closed="left")],
     }
 
+    def _check_settings(self, y):
+        super()._check_settings(y)
+        check_layers(self.answer_hidden_layer_sizes, "answer_hidden_layer_sizes")
+
     def _form_targets(self, team):
-        self._single_targets()
-        self._members = np.arange(len(self.experts_))
+        self._single_targets(members=np.arange(self.n_experts_))
 
     def _fit_nobody(self, team):
         super()._fit_nobody(team)
-        self.answer_net_, self._members = None, np.empty(0, dtype=int)
+        self.answer_net_ = None
+
+    @property
+    def _members(self):
+        """Which of the nets imitates whom on the roster."""
+        return self._roster.details["members"]
 
     def predict_annotation_proba(self, X):
         """What every expert would answer.
@@ -47,27 +96,13 @@ class ImitatingDeferrer(GatedDeferrer):
             In the order of `experts_` and `classes_`.
         """
         check_is_fitted(self)
-        items = self._check_array(X)
+        items = self._check_items(X).array
         if self.n_experts_ == 0:
             return np.empty((len(items), 0, len(self.classes_)))
         return predict_answers(self.answer_net_, items)[:, self._members]
 
-    def _new_ensemble(self, items, n_members, **settings):
-        """Untrained nets beside the gate, which share its module, optimiser and batches."""
-        device = resolve_device(self.device)
-        with seeded(self._seed, device):
-            return build_answer_net(
-                self.module,
-                n_members,
-                items.shape[1],
-                len(self.classes_),
-                self.answer_hidden_layer_sizes,
-                getattr(torch, self.dtype),
-                optimizer=self.optimizer,
-                lr=self.lr,
-                momentum=self.momentum,
-                weight_decay=self.answer_weight_decay,
-                batch_size=self.batch_size,
-                device=device,
-                **settings,
-            )
+    def _new_ensemble(self, kind, items, n_members, **context):
+        """Untrained nets of a `kind` beside the gate, which share its module, optimiser and batches."""
+        params = self.get_params(deep=False) | {"weight_decay": self.answer_weight_decay}
+        build = ensemble_for(params, items, len(self.classes_), self.answer_hidden_layer_sizes)
+        return build_net(kind, partial(build, n_members=n_members), params, self._seed, **context)

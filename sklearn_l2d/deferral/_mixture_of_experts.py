@@ -2,9 +2,8 @@
 
 from functools import partial
 
-from .._numerics._surrogate_links import softmax_link
-from .._torch._surrogate_losses import mixture_loss
-from ._surrogate import JointDeferrer
+from .._torch._losses import mixture_loss
+from ._surrogate import JointDeferrer, softmax_link
 
 
 class MixtureOfExpertsDeferral(JointDeferrer):

@@ -8,11 +8,10 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._numerics._surrogate_links import less_price, one_vs_all_link, softmax_link
 from .._sklearn import Interval, StrOptions
-from .._torch._surrogate_losses import one_vs_all_loss, realizable_loss, softmax_loss
-from .._torch._surrogate_net import predict_logits
-from ._surrogate import JointDeferrer
+from .._torch._losses import one_vs_all_loss, realizable_loss, softmax_loss
+from .._torch._net import predict_logits
+from ._surrogate import JointDeferrer, check_prices, less_price, one_vs_all_link, softmax_link
 
 _LINKS = {"softmax": softmax_link, "ova": one_vs_all_link, "realizable": softmax_link}
 
@@ -43,7 +42,7 @@ class OneStageDeferral(JointDeferrer):
     alpha : float, default=0.5
         Of "realizable": weight of the team's loss in ``alpha * team + (1 - alpha) * cross-entropy of the classifier``.
 
-    expert_cost : float, array-like of shape (n_experts,), mapping or None, default=None
+    consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
         Cost of asking, at least 0, in units of one error; a mapping goes from names to costs. With "softmax" and "ova"
         it leaves the loss as it is and is subtracted where the decision is made: expert j decides where
         ``p(m_j = y | x) - cost_j``, by `predict_expert_correctness` before clipping, is above ``max_c p(c | x)``.
@@ -154,7 +153,7 @@ class OneStageDeferral(JointDeferrer):
         **JointDeferrer._parameter_constraints,
         "surrogate": [StrOptions(set(_LINKS))],
         "alpha": [Interval(numbers.Real, 0, 1, closed="right")],
-        "expert_cost": [numbers.Real, "array-like", dict, None],
+        "consultation_cost": [numbers.Real, "array-like", dict, None],
     }
 
     def __init__(
@@ -162,7 +161,7 @@ class OneStageDeferral(JointDeferrer):
         surrogate="softmax",
         *,
         alpha=0.5,
-        expert_cost=None,
+        consultation_cost=None,
         class_weight=None,
         missing_label=None,
         module=None,
@@ -196,7 +195,7 @@ class OneStageDeferral(JointDeferrer):
         )
         self.surrogate = surrogate
         self.alpha = alpha
-        self.expert_cost = expert_cost
+        self.consultation_cost = consultation_cost
 
     @available_if(_estimates_correctness)
     def predict_expert_correctness(self, X, return_clipped=False):
@@ -219,29 +218,32 @@ class OneStageDeferral(JointDeferrer):
             Where the estimate was above 1, so that it says no more than "high"; with `return_clipped` only.
         """
         check_is_fitted(self)
-        logits = predict_logits(self.net_, self._check_items(X))
+        logits = predict_logits(self.net_, self._check_items(X).array)
         log_right = self.classifier_.link(logits, len(self.classes_))[1]
         correctness, clipped = np.exp(np.minimum(log_right, 0.0)), (log_right > 0) & ~self._silent
-        correctness[:, self._silent] = self._strengths[0]
+        correctness[:, self._silent] = self._roster.prior[0]
         correctness, clipped = correctness @ self.omega_.T, clipped @ self.omega_.T > 0  # those who are still here
         return (correctness, clipped) if return_clipped else correctness
 
-    def _check_settings(self):
+    def _check_settings(self, y):
+        super()._check_settings(y)
         if self.surrogate == "realizable" and len(self.experts_) > 1:
             raise ValueError(
                 f"surrogate='realizable' takes exactly one expert, but annotations have {len(self.experts_)}; use "
                 "'ova' or 'softmax', or pass the column of one expert."
             )
-        self._prices()
+        check_prices(self.consultation_cost, self.experts_)
 
     def _learn(self, team):
         in_loss = self.surrogate == "realizable"
-        self._price = np.zeros(len(self.experts_)) if in_loss else self._prices()
+        self._price = np.zeros(self.n_experts_) if in_loss else check_prices(self.consultation_cost, self.experts_)
         super()._learn(team)
 
     def _value(self, team):
         right = super()._value(team)
-        return right * np.maximum(1 - self._prices(), 0) if self.surrogate == "realizable" else right
+        if self.surrogate != "realizable":
+            return right
+        return right * np.maximum(1 - check_prices(self.consultation_cost, self.experts_), 0)
 
     def _row_loss(self):
         if self.surrogate == "realizable":

@@ -4,18 +4,23 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._numerics._surrogate_links import softmax_link
 from .._sklearn import StrOptions
-from .._torch._population_net import expert_codes, predict_population
+from .._torch._net import check_net
+from .._torch._population_net import expert_codes, fit_population_net, predict_population
 from ..cluster import PopulationExpertEncoder
-from ..cluster._population_expert_encoder import fit_population_net
 from ._base import BaseDeferrer
-from ._fitting import FittingMixin
-from ._surrogate import FirstOutputs
-from ._tally_roster import TallyRosterMixin
+from ._surrogate import FirstOutputs, softmax_link
+from ._tally import TallyMixin
 
 
-class PopulationDeferral(FittingMixin, TallyRosterMixin, BaseDeferrer):
+class PopulationClassifier(FirstOutputs):
+    """The classifier in a `PopulationNet`."""
+
+    def _logits(self, items):
+        return predict_population(self.net, items, np.empty((0, 0)))[0]
+
+
+class PopulationDeferral(TallyMixin, BaseDeferrer):
     """Train one net that defers to any expert of whom it sees examples, those of training or new ones (L2D-Pop).
 
     An example is an item, its true class and what the expert answered. A net turns examples into vectors whose mean is
@@ -148,7 +153,6 @@ class PopulationDeferral(FittingMixin, TallyRosterMixin, BaseDeferrer):
     'newcomer'
     """
 
-    _per_expert = (*TallyRosterMixin._per_expert, "expert_codes_")
     _silence = "they are taken for the mean of the others"
 
     _parameter_constraints: ClassVar = {
@@ -201,35 +205,38 @@ class PopulationDeferral(FittingMixin, TallyRosterMixin, BaseDeferrer):
         self.verbose = verbose
         self.random_state = random_state
 
+    @property
+    def expert_codes_(self):
+        """Codes of the experts."""
+        return self._roster.details["codes"]
+
+    def _check_settings(self, y):
+        super()._check_settings(y)
+        check_net(self.get_params(deep=False), ("hidden_layer_sizes", "context_layer_sizes", "rejector_layer_sizes"))
+
+    def _array_form(self):
+        return {"dtype": self.dtype, "allow_nd": self.module is not None}
+
     def _learn(self, team):
-        net, self.history_ = fit_population_net(
-            self, team.items, team.y_codes, team.codes, self._seed, pooling=self.pooling
+        items, params = team.items.array, self.get_params(deep=False)
+        self.net_, self.history_ = fit_population_net(
+            params, items, team.y_codes, team.codes, len(self.classes_), self._seed, pooling=self.pooling
         )
-        self.net_, self.n_iter_ = net, len(self.history_)
-        self.classifier_, self.temperature_ = PopulationClassifier(net, self.classes_, softmax_link), 1.0
-        self._single_targets()
-        codes, vocal = expert_codes(net, team.items, team.y_codes, team.codes), (team.codes >= 0).any(0)
+        self.n_iter_ = len(self.history_)
+        self.classifier_ = PopulationClassifier(self.net_, self.classes_, softmax_link, self.dtype)
+        self.temperature_ = 1.0
+        codes, vocal = expert_codes(self.net_, items, team.y_codes, team.codes), (team.codes >= 0).any(0)
         self._mean_code = codes[vocal].mean(0) if vocal.any() else np.zeros(self.code_size)
-        self.expert_codes_ = np.where(vocal[:, None], codes, self._mean_code)
+        self._single_targets(codes=np.where(vocal[:, None], codes, self._mean_code))
         self._measure_shares(team)
 
     def _fit_nobody(self, team):
         self._learn(team)
 
     def _describe(self, items, y_codes, codes):
-        known = expert_codes(self.net_, items, y_codes, codes)
-        return {"expert_codes_": np.where((codes >= 0).any(0)[:, None], known, self._mean_code)}
+        known = expert_codes(self.net_, items.array, y_codes, codes)
+        return {"codes": np.where((codes >= 0).any(0)[:, None], known, self._mean_code)}
 
-    def _scores(self, X):
-        classes, deferral = predict_population(self.net_, X, self.selection_ @ self.expert_codes_)
+    def _scores(self, items):
+        classes, deferral = predict_population(self.net_, items.array, self.selection_ @ self.expert_codes_)
         return np.column_stack([deferral, classes.max(1)])
-
-    def _classifier_input(self, X):
-        return self._check_items(X)
-
-
-class PopulationClassifier(FirstOutputs):
-    """The classifier in a `PopulationNet`."""
-
-    def _log_class(self, X):
-        return self.link(predict_population(self.net, X, np.empty((0, 0)))[0], len(self.classes_))[0]

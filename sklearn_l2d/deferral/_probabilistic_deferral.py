@@ -5,17 +5,56 @@ import numbers
 from typing import ClassVar
 
 import numpy as np
-import torch
+from sklearn.model_selection import KFold
 from sklearn.utils.metaestimators import available_if
 
+from .._numerics._answers import fit_temperature, temper
 from .._sklearn import Interval, StrOptions
-from .._torch._answer_net import answers_likelihood
-from .._torch._batches import Rows
 from .._torch._net import train
-from ._imitation import ImitatingDeferrer
-from ._joint_classifier import JointClassifier, lessons
+from ._imitation import AnswerNet, ImitatingDeferrer, answers_likelihood, predict_answers
 
 _NEVER = 1e-30  # likelihood of the truth where nobody answered: above zero, so that bounds can always be met
+
+
+class JointClassifier:
+    """Ensemble whose first net learns all rows; each of the others leaves out a fold, on which it is honest.
+
+    Parameters
+    ----------
+    net : AnswerNet
+        Untrained; one member and another for each fold.
+    classes : ndarray of shape (C,)
+        Class labels.
+    dtype : str
+        Floating type of the items.
+    """
+
+    def __init__(self, net, classes, dtype):
+        self.net_, self.classes_, self._dtype = net, classes, dtype
+
+    def predict_proba(self, X):
+        """Probabilities (n, C) of the classes."""
+        return predict_answers(self.net_, np.asarray(X, dtype=self._dtype))[:, 0]
+
+    def predict(self, X):
+        """Most probable labels."""
+        return self.classes_[self.predict_proba(X).argmax(1)]
+
+    def judge(self, items, y_codes, fold):
+        """Honest, tempered probabilities (n, C) on the rows it learns from, and the temperature."""
+        proba = predict_answers(self.net_, items)[np.arange(len(items)), 1 + fold]
+        log_proba = np.log(np.maximum(proba, np.finfo(float).tiny))
+        temperature = fit_temperature(log_proba, y_codes)
+        return np.exp(temper(log_proba, temperature)), temperature
+
+
+def lessons(y_codes, n_folds, seed):
+    """Fold (n,) of every row, and what each net of a `JointClassifier` learns (n, 1 + n_folds): -1 is left out."""
+    fold = np.empty(len(y_codes), dtype=int)
+    for k, (_, unseen) in enumerate(KFold(n_folds, shuffle=True, random_state=seed).split(y_codes)):
+        fold[unseen] = k
+    left_out = fold[:, None] == np.arange(-1, n_folds)
+    return fold, np.where(left_out, -1, y_codes[:, None])
 
 
 def _imitates(deferrer):
@@ -290,8 +329,8 @@ class ProbabilisticDeferral(ImitatingDeferrer):
         """
         return super().predict_annotation_proba(X)
 
-    def _check_settings(self):
-        super()._check_settings()
+    def _check_settings(self, y):
+        super()._check_settings(y)
         if self.joint_classifier and self.classifier is not None:
             raise ValueError(
                 "joint_classifier=True trains a net beside the gate, so that the classifier that was given would go "
@@ -305,16 +344,16 @@ class ProbabilisticDeferral(ImitatingDeferrer):
 
     def _gather_evidence(self, team, weight, price):
         weight = weight / weight.mean()
-        proba = None if self.joint_classifier else self._judge_classifier(team)
+        proba = None if self.joint_classifier else self._judge_classifier(team, self.cv)
         self.answer_net_, joint, learners = None, None, []
         if self.missing == "latent":
             self.answer_net_, rows = self._imitate(team, weight)
             learners.append((self.answer_net_, rows))
         if self.joint_classifier:
             fold, taught = lessons(team.y_codes, min(self.cv, len(team.y)), self._seed)
-            joint = JointClassifier(self._new_learner(team.items, taught.shape[1]), self.classes_, self.dtype)
+            joint = JointClassifier(self._new_learner(team, taught.shape[1]), self.classes_, self.dtype)
             self.classifier_ = joint
-            learners.append((joint.net_, self._rows(team, taught, weight)))
+            learners.append((joint.net_, self._rows(joint.net_, team, taught, weight)))
         epoch = 0
 
         def refresh(responsibilities):
@@ -328,7 +367,7 @@ class ProbabilisticDeferral(ImitatingDeferrer):
             if joint is None:
                 honest = proba
             else:
-                honest, self.temperature_ = joint.judge(team.items, team.y_codes, fold)
+                honest, self.temperature_ = joint.judge(team.items.array, team.y_codes, fold)
             return self._evidence(team.items, team.codes, team.y_codes, honest, price)
 
         return refresh(None) | {"refresh": refresh if learners else None}
@@ -339,22 +378,24 @@ class ProbabilisticDeferral(ImitatingDeferrer):
         own = super()._absent_likelihood(items, codes, y_codes)
         if own is None:
             return None
-        imitated = answers_likelihood(self.answer_net_, items, y_codes, self._answer_likelihood())[:, self._members]
+        imitated = answers_likelihood(self.answer_net_, items.array, y_codes, self._answer_likelihood())
+        imitated = imitated[:, self._members]
         return self.answer_shrinkage * own + (1 - self.answer_shrinkage) * imitated
 
     def _imitate(self, team, weight):
         """Nets that have learnt the answers that were given, and the rows from which they go on learning."""
-        net, rows = self._new_learner(team.items, len(self.experts_)), self._rows(team, team.codes, weight)
+        net = self._new_learner(team, self.n_experts_)
+        rows = self._rows(net, team, team.codes, weight)
         train(net, rows, self.answer_epochs, seed=self._seed, verbose=self.verbose, label="answers")
         return net, rows
 
-    def _new_learner(self, items, n_members):
-        return self._new_ensemble(items, n_members, log_truth=torch.as_tensor(np.log(self._answer_likelihood())))
+    def _new_learner(self, team, n_members):
+        return self._new_ensemble(AnswerNet, team.items.array, n_members, log_truth=np.log(self._answer_likelihood()))
 
-    def _rows(self, team, codes, weight):
+    @staticmethod
+    def _rows(net, team, codes, weight):
         """Rows to learn from, nobody being responsible for any of them so far."""
-        nobody = np.zeros(codes.shape)
-        return Rows(team.items, codes, team.y_codes, nobody, weight, dtype=getattr(torch, self.dtype))
+        return net.rows(team.items.array, codes, team.y_codes, np.zeros(codes.shape), weight)
 
     def _one_epoch(self, net, rows, epoch):
         """The share of an epoch of the gate in the training of a net; its rate falls as the gate's does."""

@@ -4,7 +4,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._numerics._answers import tally_answers
-from ._gated import GatedDeferrer
+from .._sklearn import atomic
+from .._validation import name_list
+from ._gate import GatedDeferrer
 
 
 class RandomExpertDeferral(GatedDeferrer):
@@ -143,8 +145,9 @@ class RandomExpertDeferral(GatedDeferrer):
     """
 
     def _form_targets(self, team):
-        self._set_targets(np.array(["anybody"], dtype=object), np.ones((len(self.experts_), 1)))
+        self._set_targets(np.array(["anybody"], dtype=object), np.ones((self.n_experts_, 1)))
 
+    @atomic
     def onboard(self, experts, X=None, annotations=None, y=None):
         """Take experts into the one group; nothing need be known about them.
 
@@ -172,7 +175,7 @@ class RandomExpertDeferral(GatedDeferrer):
         check_is_fitted(self)
         if len(self.targets_) == 0:
             raise ValueError("fitted without experts: there is no group to join; call fit with annotations.")
-        names = self._newcomer_names(experts)
+        names = name_list(experts)
         right = seen = np.zeros((len(names), len(self.classes_)))
         if annotations is not None:
             if X is None:
@@ -180,5 +183,5 @@ class RandomExpertDeferral(GatedDeferrer):
             _, _, codes = self._check_newcomers(names, X, annotations)
             if y is not None:
                 right, seen = tally_answers(codes, self._known_truth(X, y))
-        self._take_on({"experts_": names, "omega_": np.ones((len(names), 1)), "_right": right, "_seen": seen})
-        return self
+        newcomers = self._roster._replace(experts=names, omega=np.ones((len(names), 1)), right=right, seen=seen)
+        self._set_roster(self._roster.joined_by(newcomers))

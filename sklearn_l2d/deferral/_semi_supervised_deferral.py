@@ -1,18 +1,100 @@
 """Deferral after the missing annotations have been completed by semi-supervised nets, one per expert."""
 
+import math
 import numbers
 from typing import ClassVar
 
 import numpy as np
-import torch
 
 from .._sklearn import Interval
-from .._torch._answer_net import predict_answers
-from .._torch._completion_net import AugmentedRows, CompletionNet, augment
-from .._torch._net import train
-from ._imitation import ImitatingDeferrer
+from .._torch._batches import Rows
+from .._torch._net import Net, train
+from ._imitation import ImitatingDeferrer, predict_answers
 
 _WEAK_NOISE, _STRONG_NOISE, _MASKED = 0.1, 0.3, 0.2  # in standard deviations of a column; share of the columns
+
+
+class AugmentedRows(Rows):
+    """Rows in two views that are drawn anew for every batch: the input is the weak one, the last target the strong one.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, ...)
+        Items.
+    codes : ndarray of shape (n, M)
+        Encoded annotations, -1 missing.
+    weak, strong : callables
+        Called with a batch (b, ...) and a numpy Generator, return a batch of the same shape.
+    rng : numpy Generator
+        Of the views.
+    **settings
+        As in `Rows`.
+    """
+
+    def __init__(self, X, codes, *, weak, strong, rng, **settings):
+        super().__init__(X, codes, **settings)
+        self.views = {"weak_augmentation": weak, "strong_augmentation": strong}
+        self.rng = rng
+
+    def __getitem__(self, rows):
+        X, (codes,) = super().__getitem__(rows)
+        weak, strong = (X.new_tensor(augment(X.numpy(), view, name, self.rng)) for name, view in self.views.items())
+        return weak, (codes, strong)
+
+
+def augment(X, view, name, rng):
+    """A view of a batch, refused where it is not one; `name` is the parameter that it comes from."""
+    seen = np.asarray(view(X.copy(), rng))
+    if seen.shape != X.shape or seen.dtype.kind not in "fiu" or not np.isfinite(seen).all():
+        raise ValueError(
+            f"{name} turned a batch of shape {X.shape} into shape {seen.shape} and type {seen.dtype}; it must "
+            "return finite numbers of the shape that it was given."
+        )
+    return seen
+
+
+class CompletionNet(Net):
+    """FixMatch: labels teach the weak view, and confident guesses about it the strong view, of each expert's net.
+
+    Attributes
+    ----------
+    threshold : float
+        Probability from which a guess counts.
+    unlabeled_weight : float
+        Of the loss of the guesses.
+    """
+
+    def batch_loss(self, logits, targets, X):
+        codes, strong = targets
+        codes = codes.T.long()
+        given = codes >= 0
+        log_weak = logits.log_softmax(-1)
+        surest, guess = log_weak.detach().max(-1)
+        sure = ~given & (surest >= math.log(self.threshold))
+        log_strong = self.infer(strong).log_softmax(-1)
+        loss = _mean_loss(log_weak, codes.clamp(min=0), given, given)
+        return loss + self.unlabeled_weight * _mean_loss(log_strong, guess, sure, ~given)
+
+
+def _mean_loss(log_proba, codes, counted, among):
+    """Cross-entropy summed over nets: of each the mean over the rows `among`, of which some are `counted`."""
+    loss = -log_proba.gather(-1, codes.unsqueeze(-1)).squeeze(-1) * counted
+    return (loss.sum(1) / among.sum(1).clamp(min=1)).sum()
+
+
+def tabular_views(items):
+    """Default weak and strong augmentation of numbers: noise, and for the strong one masked entries as well."""
+    mean, size = items.mean(0, dtype=float), np.maximum(np.abs(items).max(0).astype(float), 1e-300)
+    spread = (items / size).std(0) * size  # columns of any size have finite squares this way
+
+    def weak(X, rng):
+        return X + _WEAK_NOISE * spread * rng.normal(size=X.shape)
+
+    def strong(X, rng):
+        noisy = X + _STRONG_NOISE * spread * rng.normal(size=X.shape)
+        return np.where(rng.random(X.shape) < _MASKED, mean, noisy)
+
+    return weak, strong
 
 
 class SemiSupervisedDeferral(ImitatingDeferrer):
@@ -262,18 +344,18 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
     def _learn(self, team):
         for name in ("weak_augmentation", "strong_augmentation"):
             if (view := getattr(self, name)) is not None:  # tried before the classifier is fitted
-                augment(team.items[:2], view, name, np.random.default_rng(self._seed))
+                augment(team.items.array[:2], view, name, np.random.default_rng(self._seed))
         super()._learn(team)
 
     def _gather_evidence(self, team, weight, price):
-        items, codes = team.items, team.codes
+        items, codes = team.items.array, team.codes
         if team.unlabeled is not None:
-            items = np.concatenate([items, self._check_array(team.unlabeled)])
+            items = np.concatenate([items, team.unlabeled.array])
             codes = np.concatenate([codes, np.full((len(team.unlabeled), codes.shape[1]), -1, dtype=codes.dtype)])
-        self.answer_net_ = self._new_ensemble(
+        net = self._new_ensemble(
+            CompletionNet,
             items,
-            len(self.experts_),
-            net_class=CompletionNet,
+            self.n_experts_,
             threshold=self.threshold,
             unlabeled_weight=self.unlabeled_weight,
         )
@@ -284,28 +366,14 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
             weak=self.weak_augmentation or weak,
             strong=self.strong_augmentation or strong,
             rng=np.random.default_rng(self._seed),
-            dtype=getattr(torch, self.dtype),
+            dtype=net.dtype,
         )
-        train(self.answer_net_, rows, self.answer_epochs, seed=self._seed, verbose=self.verbose, label="answers")
+        train(net, rows, self.answer_epochs, seed=self._seed, verbose=self.verbose, label="answers")
+        self.answer_net_ = net
         return super()._gather_evidence(team, weight, price)
 
     def _log_likelihood(self, items, codes, y_codes, proba, price):
         if (codes < 0).any():
-            guesses = predict_answers(self.answer_net_, items)[:, self._members].argmax(2)
+            guesses = predict_answers(self.answer_net_, items.array)[:, self._members].argmax(2)
             codes = np.where(codes >= 0, codes, guesses)
         return super()._log_likelihood(items, codes, y_codes, proba, price)
-
-
-def tabular_views(items):
-    """Default weak and strong augmentation of numbers: noise, and for the strong one masked entries as well."""
-    mean, size = items.mean(0, dtype=float), np.maximum(np.abs(items).max(0).astype(float), 1e-300)
-    spread = (items / size).std(0) * size  # columns of any size have finite squares this way
-
-    def weak(X, rng):
-        return X + _WEAK_NOISE * spread * rng.normal(size=X.shape)
-
-    def strong(X, rng):
-        noisy = X + _STRONG_NOISE * spread * rng.normal(size=X.shape)
-        return np.where(rng.random(X.shape) < _MASKED, mean, noisy)
-
-    return weak, strong

@@ -1,25 +1,72 @@
 """What the deferrers that minimise a surrogate loss share: their net, its training, and the classifier inside it."""
 
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
-import torch
-from scipy.special import softmax
-from sklearn.utils.class_weight import compute_sample_weight
+from scipy.special import log_expit, logsumexp, softmax
 
-from .._net_parameters import NET_CONSTRAINTS
 from .._sklearn import StrOptions
-from .._torch._batches import Rows
-from .._torch._net import train
-from .._torch._seeding import resolve_device, seeded
-from .._torch._surrogate_net import build_surrogate_net, predict_logits
-from ._answers import expert_prices
+from .._torch._modules import Single, ensemble_for
+from .._torch._net import NET_CONSTRAINTS, Net, build_net, check_net, predict_logits, train
 from ._base import BaseDeferrer
-from ._fitting import FittingMixin
-from ._roster import RosterMixin
+from ._settings import expert_prices, row_weights
 
 
-class SurrogateDeferrer(FittingMixin, RosterMixin, BaseDeferrer):
+def softmax_link(logits, n_classes):
+    """Estimates of the softmax parametrisation (Multi-L2D Eq. 12).
+
+    Parameters
+    ----------
+    logits : ndarray of shape (n, C + M)
+        Of the classes and the experts.
+    n_classes : int
+        C.
+
+    Returns
+    -------
+    log_class : ndarray of shape (n, C)
+        ``ln p(y = c | x)``.
+    log_right : ndarray of shape (n, M)
+        ``ln p(m_j = y | x)``, without an upper bound: ``t_j / (1 - sum t)`` is the share of an expert over that of all
+        classes, so that the normaliser cancels and nothing is lost where the experts hold nearly all of it.
+    """
+    shares = logits - logsumexp(logits[:, :n_classes], axis=1, keepdims=True)
+    return shares[:, :n_classes], shares[:, n_classes:]
+
+
+def one_vs_all_link(logits, n_classes):
+    """Estimates of the one-vs-all parametrisation (Multi-L2D Eq. 13); arguments and shapes as in `softmax_link`.
+
+    The class probabilities of a row need not sum to 1.
+    """
+    shares = log_expit(logits)
+    return shares[:, :n_classes], shares[:, n_classes:]
+
+
+def less_price(log_right, price):
+    """``ln(p - price)`` from ``ln p`` (n, M) and prices (M,) of at least 0; -inf where asking is worth nothing."""
+    with np.errstate(divide="ignore"):
+        return log_right + np.log1p(-np.exp(np.minimum(np.log(price) - log_right, 0.0)))
+
+
+class SurrogateNet(Net):
+    """Mean of a loss per row; targets are the worth of every option and row weights of mean 1 over the data set.
+
+    Weights are not scaled within a batch, where one without the heavy rows would count as much as any other.
+
+    Attributes
+    ----------
+    row_loss : callable
+        One of `_torch._losses`, its other arguments bound.
+    """
+
+    def batch_loss(self, logits, targets, X):
+        value, weight = (target.to(logits.dtype) for target in targets)
+        return (weight * self.row_loss(logits, value)).mean()
+
+
+class SurrogateDeferrer(BaseDeferrer):
     """Base of the deferrers that train one net on a surrogate of the team's loss; every expert is a target.
 
     A subclass gives `_option_scores`, and `_learn` calls `_train`.
@@ -66,29 +113,23 @@ class SurrogateDeferrer(FittingMixin, RosterMixin, BaseDeferrer):
         self.verbose = verbose
         self.random_state = random_state
 
+    def _check_settings(self, y):
+        super()._check_settings(y)
+        check_net(self.get_params(deep=False))
+        row_weights(self.class_weight, y)
+
+    def _array_form(self):
+        return {"dtype": self.dtype, "allow_nd": self.module is not None}
+
     def _train(self, team, value, row_loss, n_outputs):
         """Train a net on what each option of each row is worth; sets the targets and everything about the net."""
         self._single_targets()
         self._silent = (team.codes < 0).all(0)
-        device, dtype = resolve_device(self.device), getattr(torch, self.dtype)
-        with seeded(self._seed, device):
-            net = build_surrogate_net(
-                row_loss,
-                module=self.module,
-                n_features=team.items.shape[1],
-                n_outputs=n_outputs,
-                hidden_layer_sizes=self.hidden_layer_sizes,
-                dtype=dtype,
-                optimizer=self.optimizer,
-                lr=self.lr,
-                momentum=self.momentum,
-                weight_decay=self.weight_decay,
-                batch_size=self.batch_size,
-                device=device,
-            )
-        weight = compute_sample_weight(self.class_weight, team.y)
-        targets = (a.astype(self.dtype) for a in (value, weight / weight.mean()))
-        rows = Rows(team.items, *targets, dtype=dtype, device=device)
+        params = self.get_params(deep=False)
+        module = partial(Single, ensemble_for(params, team.items.array, n_outputs))
+        net = build_net(SurrogateNet, module, params, self._seed, row_loss=row_loss)
+        weight = row_weights(self.class_weight, team.y)
+        rows = net.rows(team.items.array, *(a.astype(self.dtype) for a in (value, weight / weight.mean())))
         self.history_ = train(net, rows, self.max_epochs, seed=self._seed, verbose=self.verbose, label="surrogate loss")
         self.net_, self.n_iter_ = net, len(self.history_)
 
@@ -96,19 +137,18 @@ class SurrogateDeferrer(FittingMixin, RosterMixin, BaseDeferrer):
         """Scores (n, n_targets + 1) from the logits of the net, the classifier last."""
         raise NotImplementedError
 
-    def _scores(self, X):
-        scores = self._option_scores(predict_logits(self.net_, X))
+    def _scores(self, items):
+        scores = self._option_scores(predict_logits(self.net_, items.array))
         scores[:, :-1][:, self._silent] = -np.inf
         return scores
 
-    def _prices(self):
-        """What asking each expert (n_experts,) costs, in errors."""
-        prices = np.broadcast_to(
-            expert_prices(self.expert_cost, self.experts_, parameter="expert_cost"), len(self.experts_)
-        )
-        if (prices < 0).any():
-            raise ValueError(f"expert_cost={self.expert_cost!r} is negative for somebody; asking costs at least 0.")
-        return prices
+
+def check_prices(cost, experts):
+    """What asking each expert (n_experts,) costs, in errors; no loss has a place for a reward."""
+    prices = np.broadcast_to(expert_prices(cost, experts), len(experts))
+    if (prices < 0).any():
+        raise ValueError(f"consultation_cost={cost!r} is negative for somebody; asking costs at least 0.")
+    return prices
 
 
 class JointDeferrer(SurrogateDeferrer):
@@ -117,29 +157,26 @@ class JointDeferrer(SurrogateDeferrer):
     def _learn(self, team):
         value = np.column_stack([np.eye(len(self.classes_))[team.y_codes], self._value(team)])
         self._train(team, value, self._row_loss(), self._n_outputs())
-        self.classifier_ = FirstOutputs(self.net_, self.classes_, self._link())
+        self.classifier_ = FirstOutputs(self.net_, self.classes_, self._link(), self.dtype)
         self.temperature_ = 1.0
         self._measure_shares(team)
 
     def _fit_nobody(self, team):
         self._learn(team)
 
-    def _classifier_input(self, X):
-        return self._check_items(X)
-
     def _value(self, team):
         """What each expert's answers were worth, of shape (n, n_experts), NaN where one is missing."""
         return right_answers(team)
 
     def _row_loss(self):
-        """Loss of `_surrogate_losses`, bound to everything but logits and values."""
+        """Loss of `_torch._losses`, bound to everything but logits and values."""
         raise NotImplementedError
 
     def _n_outputs(self):
         return len(self.classes_) + len(self.experts_)
 
     def _link(self):
-        """Function of `_surrogate_links` that belongs to the loss."""
+        """Link that belongs to the loss."""
         raise NotImplementedError
 
 
@@ -153,22 +190,27 @@ class FirstOutputs:
     classes : ndarray of shape (n_classes,)
         Labels.
     link : callable
-        Function of `_surrogate_links`; its class probabilities are scaled to a sum of 1.
+        `softmax_link` or `one_vs_all_link`; its class probabilities are scaled to a sum of 1.
+    dtype : str
+        Floating type of the items.
     """
 
-    def __init__(self, net, classes, link):
-        self.net, self.classes_, self.link = net, classes, link
+    def __init__(self, net, classes, link, dtype):
+        self.net, self.classes_, self.link, self.dtype = net, classes, link, dtype
 
     def predict_proba(self, X):
-        """Probabilities (n, n_classes) of checked items."""
+        """Probabilities (n, n_classes) of items."""
         return softmax(self._log_class(X), axis=1)
 
     def predict(self, X):
-        """Most probable labels (n,) of checked items."""
+        """Most probable labels (n,) of items."""
         return self.classes_[self._log_class(X).argmax(1)]
 
     def _log_class(self, X):
-        return self.link(predict_logits(self.net, X), len(self.classes_))[0]
+        return self.link(self._logits(np.asarray(X, dtype=self.dtype)), len(self.classes_))[0]
+
+    def _logits(self, items):
+        return predict_logits(self.net, items)
 
 
 def right_answers(team):

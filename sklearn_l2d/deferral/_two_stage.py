@@ -6,8 +6,9 @@ from typing import ClassVar
 import numpy as np
 
 from .._sklearn import HasMethods, Interval
-from .._torch._surrogate_losses import softmax_loss
-from ._surrogate import SurrogateDeferrer, right_answers
+from .._torch._losses import softmax_loss
+from ..crowd import NetClassifier
+from ._surrogate import SurrogateDeferrer, check_prices, right_answers
 
 
 class TwoStageDeferral(SurrogateDeferrer):
@@ -28,7 +29,7 @@ class TwoStageDeferral(SurrogateDeferrer):
         did not see the row says. On its own training rows it would seem better than it is, and the experts would
         hardly be asked.
 
-    expert_cost : float, array-like of shape (n_experts,), mapping or None, default=None
+    consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
         Cost of asking, at least 0, in units of one error; a mapping goes from names to costs. An answer is worth
         ``1(right) - cost_j + c`` in the loss and the classifier ``1(right) + c``, where c is the largest cost, so that
         nothing is worth less than 0. At the minimum expert j decides where ``p(m_j = y | x) - cost_j`` is the largest.
@@ -125,7 +126,7 @@ class TwoStageDeferral(SurrogateDeferrer):
         **SurrogateDeferrer._parameter_constraints,
         "classifier": [HasMethods(["fit", "predict", "predict_proba"]), None],
         "cv": [Interval(numbers.Integral, 2, None, closed="left")],
-        "expert_cost": [numbers.Real, "array-like", dict, None],
+        "consultation_cost": [numbers.Real, "array-like", dict, None],
     }
 
     def __init__(
@@ -133,7 +134,7 @@ class TwoStageDeferral(SurrogateDeferrer):
         classifier=None,
         *,
         cv=5,
-        expert_cost=None,
+        consultation_cost=None,
         class_weight=None,
         missing_label=None,
         module=None,
@@ -167,13 +168,20 @@ class TwoStageDeferral(SurrogateDeferrer):
         )
         self.classifier = classifier
         self.cv = cv
-        self.expert_cost = expert_cost
+        self.consultation_cost = consultation_cost
 
-    def _check_settings(self):
-        self._prices()
+    def _check_settings(self, y):
+        super()._check_settings(y)
+        check_prices(self.consultation_cost, self.experts_)
+
+    def _parts(self):
+        return {"classifier": self.classifier}
+
+    def _default_classifier(self):
+        return NetClassifier(class_weight=self.class_weight, device=self.device)
 
     def _learn(self, team):
-        price, proba = self._prices(), self._judge_classifier(team)
+        price, proba = check_prices(self.consultation_cost, self.experts_), self._judge_classifier(team, self.cv)
         right = np.column_stack([right_answers(team) - price, proba.argmax(1) == team.y_codes])
         self._train(team, right + price.max(), softmax_loss, right.shape[1])
         self._measure_shares(team)

@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.utils import check_array, column_or_1d
 
 from .._last_step import last_step
+from .._validation import check_answers
 from ..metrics import workload_distribution
 from ._matplotlib import POINT, import_pyplot, label_experts, size_in_inches, size_with_names
 
@@ -98,7 +99,7 @@ class WorkloadDisplay:
         deferrer, items = last_step(estimator, X)
         deferral = deferrer.predict_deferral(items)
         if annotations is not None:
-            annotations = deferrer._check_answers(annotations, len(deferral), "WorkloadDisplay")
+            annotations = check_answers(annotations, len(deferral), deferrer, "WorkloadDisplay")
         shares = workload_distribution(deferral, deferrer.selection_, annotations, missing_label=-1)
         return cls.from_predictions(
             shares, experts=deferrer.experts_, bounds=_requested(deferrer), ax=ax, **plot_options
@@ -172,7 +173,7 @@ class WorkloadDisplay:
 
 def _requested(deferrer):
     """Bounds (n_experts + 1, 2) that a deferrer was given, the classifier's last."""
-    bounds = deferrer._bounds()
+    bounds = deferrer.requested_bounds_
     requested = np.column_stack(bounds.experts)
     requested[-1] = bounds.target_lower[-1], bounds.target_upper[-1]
     return requested

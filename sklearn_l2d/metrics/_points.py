@@ -1,12 +1,11 @@
 """Coverage-accuracy points of a fitted deferrer, whether or not it can move its coverage."""
 
-import copy
-
 import numpy as np
 
+from .._annotated_target import split_target
 from .._last_step import last_step
-from ..annotations import split_target
-from ._coverage import coverage_accuracy_curve
+from .._validation import check_answers
+from ._coverage import coverage_accuracy_curve, team_accuracy
 
 
 def coverage_accuracy_points(estimator, X, y, annotations=None, *, coverages=None, X_unlabeled=None):
@@ -82,14 +81,17 @@ def coverage_accuracy_points(estimator, X, y, annotations=None, *, coverages=Non
     return coverage_accuracy_curve(
         [np.mean(system.predict_deferral(items) < 0) for system in systems],
         [system.score(items, y, annotations=annotations) for system in systems],
-        human_accuracy=_without_classifier(deferrer).score(items, y, annotations=annotations),
+        human_accuracy=_accuracy_without_classifier(deferrer, items, np.asarray(y), annotations),
         classifier_accuracy=np.mean(deferrer.predict(items) == np.asarray(y)),
     )
 
 
-def _without_classifier(deferrer):
-    """Copy of a deferrer that always asks the target it prefers."""
-    masked = copy.copy(deferrer)
+def _accuracy_without_classifier(deferrer, X, y, annotations):
+    """Accuracy of a team that always asks the target it prefers; the classifier decides where nobody of it answered."""
+    classes, labels = deferrer.classes_, deferrer.predict(X)
+    codes = check_answers(annotations, len(labels), deferrer, "coverage_accuracy_points")
+    truth = np.where(np.isin(y, classes), np.searchsorted(classes, y).clip(max=len(classes) - 1), -2)
     # not by probabilities: they are all zero where the classifier is certain
-    masked.predict_deferral = lambda X: deferrer._target_scores(deferrer._check_items(X))[:, :-1].argmax(1)
-    return masked
+    asked = deferrer.decision_function(X)[:, :-1].argmax(1)
+    labels = np.searchsorted(classes, labels)
+    return team_accuracy(truth, asked, labels, codes, deferrer.selection_, missing_label=-1)

@@ -10,10 +10,9 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch
 
-from .._encoding import check_row_count, sparse_counts
+from .._encoding import check_row_count
 from .._last_step import last_step
 from .._numerics._marginal_likelihood import likelihood_method
-from .._torch._annotation_net import survey
 from ..annotations import encode_counts
 from ..cluster import AnnotatorLDA
 from ._n_clusters import lowest_perplexity, rate_of_perplexity_change, rates_of_change
@@ -178,8 +177,4 @@ def _check_n_clusters(n_clusters):
 def _score(estimator, X, counts):
     """Log-likelihood per held-out vote, and how many behaviours are used by the rule behind the warning of `fit`."""
     lda, items = last_step(estimator, X)
-    distance = survey(lda.net_, lda._check_items(items), *sparse_counts(counts))["distance"]
-    carrying = lda.cluster_weights_ >= 0.01
-    twins = np.triu(distance[np.ix_(lda._order, lda._order)] < 0.01, k=1)
-    copies = twins[np.ix_(carrying, carrying)].any(0)
-    return {"score": lda.score(items, counts), "n_used": int(carrying.sum() - copies.sum())}
+    return {"score": lda.score(items, counts), "n_used": int(lda.used_clusters(items).sum())}

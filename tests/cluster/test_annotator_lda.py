@@ -14,7 +14,7 @@ from torch import nn
 
 from sklearn_l2d import AnnotatorLDA
 from sklearn_l2d._numerics._mixture_weights import weight_deviations
-from sklearn_l2d._torch._annotation_net import AnnotationNet
+from sklearn_l2d.cluster._annotator_lda import AnnotationNet
 from sklearn_l2d.datasets import load_digits_crowd
 
 FAST = {"hidden_layer_sizes": (4,), "max_epochs": 6, "n_anchor_epochs": 3, "n_consensus_epochs": 4, "random_state": 0}
@@ -174,6 +174,7 @@ def test_nothing_works_before_fit(crowd):
         lambda: lda.item_posterior(crowd.X, crowd.counts),
         lambda: lda.score(crowd.X, crowd.counts),
         lambda: lda.perplexity(crowd.X, crowd.counts),
+        lambda: lda.used_clusters(crowd.X),
     ):
         with pytest.raises(NotFittedError):
             call()
@@ -472,6 +473,112 @@ def test_std_is_the_laplace_approximation_of_the_annotations(crowd, fitted):
     a = 1 + fitted.cluster_weights_
     assert_array_equal(nobody, np.tile(fitted.cluster_weights_, (2, 1)))
     assert_allclose(prior_std, np.tile(np.sqrt(a / 3 * (1 - a / 3) / 4), (2, 1)))
+
+
+# -------------------------------------------------------------------------------------------------- used clusters
+
+
+def used_by_hand(lda, X):
+    """Clusters with some votes that answer unlike all earlier ones of this kind, by a loop over pairs."""
+    proba, carries = lda.predict_annotation_proba(X), lda.cluster_weights_ >= 0.01
+    used = carries.copy()
+    for later in range(len(used)):
+        for earlier in np.flatnonzero(carries[:later]):
+            total_variation = np.abs(proba[:, later] - proba[:, earlier]).sum(1) / 2
+            used[later] &= total_variation.max() >= 0.01
+    return used
+
+
+def check_used(lda, X, expected):
+    used = lda.used_clusters(X)
+    assert used.dtype == bool
+    assert_array_equal(used, used_by_hand(lda, X))
+    assert_array_equal(used, expected)
+
+
+@pytest.fixture
+def three(crowd):
+    """Three linear behaviours that answer unlike one another, and their members in the order of the clusters."""
+    lda = make_lda(n_clusters=3, init="random", max_epochs=15, hidden_layer_sizes=()).fit(crowd.X, crowd.counts)
+    probabilities, members = lda.predict_annotation_proba(crowd.X), lda.net_.module_.members
+    with torch.no_grad():
+        own = members(torch.as_tensor(crowd.X)).softmax(-1).numpy()
+    order = [np.abs(own - probabilities[:, k]).sum((1, 2)).argmin() for k in range(3)]
+    assert sorted(order) == [0, 1, 2]
+    return lda, order
+
+
+def make_alike(three, cluster, other, bias=0.0, weight=0.0):
+    """Let a cluster answer like another one, but for a bias and the weight of the last column in the first class."""
+    lda, order = three
+    members = lda.net_.module_.members
+    with torch.no_grad():
+        for parameter in members.parameters():
+            parameter[order[cluster]] = parameter[order[other]]
+        members.biases[0][order[cluster], 0, 0] += bias
+        members.weights[0][order[cluster], -1, 0] += weight
+
+
+def test_clusters_that_answer_apart_are_all_used(crowd, fitted, three):
+    check_used(fitted, crowd.X, [True, True])
+    check_used(three[0], crowd.X, [True, True, True])
+    check_used(make_lda(n_clusters=1).fit(crowd.X, crowd.counts), crowd.X, [True])
+
+
+@pytest.mark.parametrize(("cluster", "other"), [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)])
+def test_a_copy_of_an_earlier_cluster_is_not_used(crowd, three, cluster, other):
+    make_alike(three, cluster, other)
+    check_used(three[0], crowd.X, np.arange(3) != max(cluster, other))
+
+
+def test_of_three_copies_the_first_is_used(crowd, three):
+    make_alike(three, 1, 0)
+    make_alike(three, 2, 0)
+    check_used(three[0], crowd.X, [True, False, False])
+
+
+@pytest.mark.parametrize(("bias", "unlike"), [(0.01, False), (0.5, True)])
+def test_a_cluster_that_is_nearly_a_copy(crowd, three, bias, unlike):
+    make_alike(three, 2, 1, bias)
+    check_used(three[0], crowd.X, [True, True, unlike])
+
+
+def test_an_idle_cluster_is_not_used_and_hides_no_other(crowd, three):
+    make_alike(three, 2, 1)
+    lda = three[0]
+    for weights, expected in (
+        ([0.5, 0.3, 0.2], [True, True, False]),
+        ([0.5, 0.495, 0.005], [True, True, False]),
+        ([0.5, 0.005, 0.495], [True, False, True]),
+        ([0.5, 0.01, 0.49], [True, True, False]),
+        ([0.005, 0.5, 0.495], [False, True, False]),
+    ):
+        lda.cluster_weights_ = np.array(weights)
+        check_used(lda, crowd.X, expected)
+
+
+def test_one_item_tells_two_clusters_apart_in_whichever_batch_it_is(crowd, three):
+    make_alike(three, 2, 1, weight=5.0)
+    many = np.tile(crowd.X, (20, 1))
+    many[:, -1] = 0
+    check_used(three[0], many, [True, True, False])
+    for row in (0, 1023, 1024, len(many) - 1):
+        one = many.copy()
+        one[row, -1] = 2.0
+        check_used(three[0], one, [True, True, True])
+
+
+def test_collapsed_clusters_are_not_used(crowd):
+    with pytest.warns(ConvergenceWarning, match=r"clusters of the pairs \[\[0, 1\]\] answer alike"):
+        alike = make_lda(lr=1e-9).fit(crowd.X, crowd.counts)
+    check_used(alike, crowd.X, [True, False])
+    with pytest.warns(ConvergenceWarning, match=r"clusters \[\d\] carry less than 1 %"):
+        idle = make_lda(alpha=[1000.0, 1.0], init="random").fit(crowd.X, crowd.counts)
+    check_used(idle, crowd.X, idle.cluster_weights_ >= 0.01)
+    assert idle.used_clusters(crowd.X).sum() == 1
+
+
+# ------------------------------------------------------------------------------------------------------- labels
 
 
 def test_frames_of_counts_name_the_classes(crowd):

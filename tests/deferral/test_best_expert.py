@@ -78,6 +78,6 @@ def test_newcomers_need_labels_and_somebody_to_be_compared_with(data, best):
         best.onboard(["new"], X, answers[:, [0]])
     with pytest.raises(ValueError, match="fitted without experts"):
         BestExpert(LogisticRegression()).fit(X, y).onboard(["new"], X, answers[:, [0]], y)
-    with pytest.raises(ValueError, match="name each newcomer once"):
+    with pytest.raises(ValueError, match="name everybody once"):
         best.onboard(["new", "new"], X, answers[:, :2], y)
     assert best.targets_.tolist() == [0, 1, 2, 3]

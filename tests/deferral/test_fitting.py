@@ -24,7 +24,7 @@ FAULTS = [
     ("class_weight", {0: 0, 1: 0, 2: 0}, ValueError, "class_weight=.* is negative for a class in y, or zero for all"),
     ("class_weight", {0: -1, 1: 2, 2: 2}, ValueError, "class_weight=.* is negative for a class in y, or zero for all"),
     ("consultation_cost", ["dear", "cheap", 0], ValueError, "consultation_cost=.* must hold numbers"),
-    ("expert_cost", {0: "dear"}, ValueError, r"expert_cost\[0\]='dear' must hold numbers"),
+    ("consultation_cost", {0: "dear"}, ValueError, r"consultation_cost\[0\]='dear' must hold numbers"),
     ("workload", [(0, 1), (0,), (0, 1)], ValueError, "workload=.* must hold numbers, in rows of one length"),
     ("coverage", ["half", "all"], ValueError, "coverage=.* must hold numbers"),
     ("device", "cuda", RuntimeError, "no CUDA device is available"),

@@ -59,18 +59,16 @@ def test_cost_is_subtracted_where_the_decision_is_made(surrogate):
     correctness = free.predict_expert_correctness(np.eye(4))
     confidence = free.classifier_.link(logits_of(free, np.eye(4)), 2)[0].max(1)
     for cost in ([0.2, 0.0], [0.0, 0.3], [0.5, 0.5]):
-        model = clone(free).set_params(expert_cost=cost).fit(X, y, annotations=annotations)
+        model = clone(free).set_params(consultation_cost=cost).fit(X, y, annotations=annotations)
         assert_array_equal(model.predict_expert_correctness(np.eye(4)), correctness)
         gains = np.column_stack([np.exp(confidence), correctness - cost])
         assert_array_equal(model.predict_deferral(np.eye(4)), gains.argmax(1) - 1)
         truth = np.column_stack([sure, right - cost])
         assert_array_equal(gains.argmax(1), truth.argmax(1))
-    by_name = clone(free).set_params(expert_cost={"b": 0.3})
+    by_name = clone(free).set_params(consultation_cost={"b": 0.3})
     by_name.fit(X, y, annotations=pd.DataFrame(annotations, columns=["a", "b"]))
-    assert_array_equal(
-        by_name.predict_deferral_proba(X),
-        clone(free).set_params(expert_cost=[0.0, 0.3]).fit(X, y, annotations=annotations).predict_deferral_proba(X),
-    )
+    in_order = clone(free).set_params(consultation_cost=[0.0, 0.3]).fit(X, y, annotations=annotations)
+    assert_array_equal(by_name.predict_deferral_proba(X), in_order.predict_deferral_proba(X))
     by_name.offboard("a")  # the cost stays with its expert
     assert_array_equal(by_name.predict_deferral(np.eye(4)) == 1, correctness[:, 1] - 0.3 > np.exp(confidence))
     assert_array_equal(by_name.predict_expert_correctness(np.eye(4)), correctness[:, 1:])
@@ -79,7 +77,7 @@ def test_cost_is_subtracted_where_the_decision_is_made(surrogate):
 def test_cost_of_the_realizable_loss_discourages_asking():
     X, y, annotations, *_ = make_regions(n_experts=1)
     shares = [
-        OneStageDeferral("realizable", expert_cost=cost, max_epochs=30, **SETTINGS)
+        OneStageDeferral("realizable", consultation_cost=cost, max_epochs=30, **SETTINGS)
         .fit(X, y, annotations=annotations)
         .predict_deferral_proba(X)[:, 0]
         .mean()
@@ -157,13 +155,13 @@ def test_an_expert_without_annotations_is_never_asked(surrogate):
 def test_what_is_wrong_is_said_before_any_work():
     X, y, annotations, *_ = make_regions(50)
     for cost, message in (
-        (-0.1, "expert_cost=-0.1 is negative"),
-        ([0.1] * 3, "expert_cost has shape"),
-        ({"nobody": 1.0}, "expert_cost names 'nobody'"),
+        (-0.1, "consultation_cost=-0.1 is negative"),
+        ([0.1] * 3, "consultation_cost has shape"),
+        ({"nobody": 1.0}, "consultation_cost names 'nobody'"),
         (np.inf, "not finite"),
     ):
         with pytest.raises(ValueError, match=message):
-            OneStageDeferral(expert_cost=cost, max_epochs=10**9).fit(X, y, annotations=annotations)
+            OneStageDeferral(consultation_cost=cost, max_epochs=10**9).fit(X, y, annotations=annotations)
 
 
 def test_pickled_classifier_and_net_are_one():

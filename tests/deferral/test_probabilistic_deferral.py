@@ -8,8 +8,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_l2d.deferral import ProbabilisticDeferral
-from sklearn_l2d.deferral._bounds import ShareBounds
-from sklearn_l2d.deferral._gating import GateProblem, train_gate
+from sklearn_l2d.deferral._gate import GateProblem, train_gate
+from sklearn_l2d.deferral._settings import ShareBounds
 
 
 def make_items(n, seed):
@@ -184,7 +184,7 @@ def test_what_changes_is_refreshed_before_every_epoch_but_the_first(make, change
     problem = GateProblem(X=X, omega=np.ones((1, 1)), bounds=bounds, weight=np.ones(240), refresh=refresh, **start)
     model = make()
     model.targets_, model._seed = ["a"], 0
-    train_gate(model._new_gate(problem), problem, 4, seed=0, dtype="float32")
+    train_gate(model._new_gate(problem), problem, 4, seed=0)
     assert len(seen) == 3
     assert seen[0] == pytest.approx(0.9, abs=1e-6)  # an untrained gate is undecided
     assert seen[1] < 0.6  # with the old evidence and prior it could only rise

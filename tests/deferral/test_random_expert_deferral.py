@@ -47,7 +47,7 @@ def test_answers_of_newcomers_are_counted_where_the_truth_is_known(model):
     model.onboard("right", X, Y[:, None], Y)
     model.onboard("unjudged", X, Y[:, None])
     assert model.experts_[-2:].tolist() == ["right", "unjudged"]
-    correctness = model._correctness()
+    correctness = model._correctness
     assert (correctness[-2] > 0.95).all()
     assert_allclose(correctness[-1], correctness[-1, 0])  # that of everybody
 

@@ -46,7 +46,7 @@ class RandomDeferral(ClassifierOnly):
     """The one target of everybody, with a score that has nothing to do with who is right."""
 
     def _scores(self, X):
-        noise = np.sin(1e4 * X.sum(1))
+        noise = np.sin(1e4 * X.array.sum(1))
         return np.column_stack([noise, np.zeros(len(X))])
 
 
@@ -85,7 +85,7 @@ def coverage_of(model, X):
 
 
 def test_the_items_that_stay_are_those_the_classifier_wins_by_most(fitted_gate, crowd, unseen):
-    scores = fitted_gate._target_scores(unseen.X)
+    scores = fitted_gate.decision_function(unseen.X)
     margin = scores[:, -1] - scores[:, :-1].max(1)
     for coverage in (0.0, 0.137, 0.5, 0.9, 1.0):
         model = RankedDeferral(FrozenEstimator(fitted_gate), coverage=coverage)
@@ -157,7 +157,7 @@ def test_deferrers_without_any_control_get_one(kind, crowd, unseen):
     assert_array_equal(model.predict(unseen.X), model.deferrer_.predict(unseen.X))
     assert 0.4 < model.score(unseen.X, unseen.y, annotations=unseen.annotations) < 1
     assert set(model.explain_deferral(unseen.X)["chosen"]) <= {"a", "b", "c", "classifier"}
-    assert_array_equal(model._bounds().target_lower, [0, 0, 0, 0.4])
+    assert_array_equal(model.requested_bounds_.target_lower, [0, 0, 0, 0.4])
 
 
 # ------------------------------------------------------------------------------------------ the team behind it
@@ -232,81 +232,16 @@ def test_a_random_state_reaches_what_has_none(gate, crowd, unseen):
     assert (deferral(0) != deferral(1)).any()
 
 
-# ------------------------------------------------------------------------------------------ rivals
-
-
-def test_the_cost_is_bisected_and_the_nearest_fit_kept(gate, crowd, unseen):
-    model = RankedDeferral(gate, control="cost", coverage=0.6, n_refits=5)
-    model.fit(*crowd.labelled, X_unlabeled=unseen.X)
-    costs, coverages = np.array([list(attempt.values()) for attempt in model.attempts_]).T
-    assert 1 < len(costs) <= 5
-    assert costs[0] == 0
-    low, high = -1.0, 1.0
-    for cost, coverage, following in zip(costs, coverages, costs[1:], strict=False):
-        low, high = (cost, high) if coverage < 0.6 else (low, cost)
-        assert following == (low + high) / 2
-    nearest = np.abs(coverages - 0.6).argmin()
-    assert model.coverage_ == coverages[nearest] == pytest.approx(coverage_of(model, unseen.X))
-    assert model.deferrer_.consultation_cost == costs[nearest]
-    assert model.constraint_violation_ == pytest.approx(abs(coverages - 0.6).min())
-    again = clone(gate).set_params(consultation_cost=costs[nearest]).fit(*crowd.labelled, X_unlabeled=unseen.X)
-    assert_array_equal(model.predict_deferral(unseen.X), again.predict_deferral(unseen.X))
-
-
-def test_a_request_that_the_first_fit_meets_takes_one_fit(gate, crowd):
-    assert len(RankedDeferral(gate, control="cost", coverage=(0, 0.99)).fit(*crowd.labelled).attempts_) == 1
-
-
-def test_the_penalty_pulls_the_soft_coverage(gate, crowd, unseen):
-    def soft(penalty, coverage):
-        model = RankedDeferral(clone(gate), control="penalty", coverage=coverage, penalty=penalty)
-        return model.fit(*crowd.labelled), model.deferrer_.predict_deferral_proba(crowd.X)[:, -1].mean()
-
-    (none, start), (_, lower), (strong, higher) = soft(0.0, 0.9), soft(3.0, 0.0), soft(3.0, 0.9)
-    plain = clone(gate).fit(*crowd.labelled)
-    assert_array_equal(none.predict_deferral_proba(unseen.X), plain.predict_deferral_proba(unseen.X))
-    assert lower < start - 0.05 < start + 0.05 < higher
-    assert strong.attempts_ == [{"penalty": 3.0, "coverage": strong.coverage_}]
-    assert type(strong.deferrer_) is ClusterDeferral
-    again = pickle.loads(pickle.dumps(strong))
-    assert_array_equal(again.predict_deferral(unseen.X), strong.predict_deferral(unseen.X))
-
-
-def test_both_rivals_miss_what_ranking_meets(gate, crowd, unseen):
-    def misses(control, **params):
-        model = RankedDeferral(gate, control=control, coverage=0.5, **params)
-        return model.fit(*crowd.labelled, X_unlabeled=unseen.X).constraint_violation_
-
-    assert misses("ranking") <= 0.0005
-    assert misses("cost", n_refits=3) > 0.01
-    assert misses("penalty", penalty=10.0) > 0.01
-
-
-def test_the_rivals_have_no_path(gate, crowd):
-    model = RankedDeferral(gate, control="penalty", coverage=0.5).fit(*crowd.labelled)
-    assert not hasattr(model, "coverage_path")
-    assert not hasattr(model, "recalibrate")
-    ranked = model.set_params(control="ranking").fit(*crowd.labelled)
-    assert hasattr(ranked, "coverage_path")
-
-
-@pytest.mark.parametrize("control", ["ranking", "cost", "penalty"])
-def test_without_experts_nothing_is_controlled(gate, crowd, control):
-    model = RankedDeferral(gate, control=control, coverage=0.5).fit(crowd.X, crowd.y)
+def test_without_experts_nothing_is_controlled(gate, crowd):
+    model = RankedDeferral(gate, coverage=0.5).fit(crowd.X, crowd.y)
     assert_array_equal(model.predict_deferral(crowd.X), -1)
-    assert (model.coverage_, model.attempts_) == (1, [])
+    assert model.coverage_ == 1
 
 
 @pytest.mark.parametrize(
     ("params", "message"),
     [
         ({"coverage": (0.6, 0.4)}, "coverage="),
-        ({"control": "cost", "coverage": None}, "needs a request"),
-        ({"control": "penalty", "coverage": (0, 1)}, "needs a request"),
-        ({"control": "cost", "deferrer__coverage": 0.5}, "coverage=0.5 of its own"),
-        ({"control": "penalty", "deferrer": ConfidenceDeferral()}, "not ConfidenceDeferral; use 'ranking'"),
-        ({"control": "cost", "deferrer": BestExpert()}, "which BestExpert does not have"),
-        ({"control": "cost", "deferrer": FrozenEstimator(ConfidenceDeferral())}, "deferrer is frozen"),
         ({"deferrer": LogisticRegression()}, "'deferrer' parameter"),
     ],
 )

@@ -7,9 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from sklearn_l2d._torch._completion_net import AugmentedRows, CompletionNet
 from sklearn_l2d.deferral import ProbabilisticDeferral, SemiSupervisedDeferral
-from sklearn_l2d.deferral._semi_supervised_deferral import tabular_views
+from sklearn_l2d.deferral._semi_supervised_deferral import AugmentedRows, CompletionNet, tabular_views
 
 
 def make_items(n, seed):

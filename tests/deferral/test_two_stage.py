@@ -45,7 +45,7 @@ def test_best_rule_around_any_fixed_classifier(labels, price):
     X, y, annotations = make_regions(5000)
     annotations = np.where(np.random.default_rng(1).random(annotations.shape) < 0.3, -1, annotations)
     frozen = FrozenEstimator(Parity(labels).fit(X, y))
-    model = TwoStageDeferral(frozen, expert_cost=price, max_epochs=25, **SETTINGS)
+    model = TwoStageDeferral(frozen, consultation_cost=price, max_epochs=25, **SETTINGS)
     model.fit(X, y, annotations=annotations)
     own = np.where(np.array(labels) == [0, 1, 0, 1], SURE, 1 - SURE)
     assert_array_equal(model.predict_deferral(np.eye(4)), np.column_stack([own, RIGHT - price]).argmax(1) - 1)
@@ -79,5 +79,5 @@ def test_without_experts_the_classifier_is_all_there_is():
 
 def test_what_is_wrong_is_said_before_any_work():
     X, y, annotations = make_regions(50)
-    with pytest.raises(ValueError, match=r"expert_cost=\{0: -1\} is negative"):
-        TwoStageDeferral(expert_cost={0: -1}, max_epochs=10**9).fit(X, y, annotations=annotations)
+    with pytest.raises(ValueError, match=r"consultation_cost=\{0: -1\} is negative"):
+        TwoStageDeferral(consultation_cost={0: -1}, max_epochs=10**9).fit(X, y, annotations=annotations)

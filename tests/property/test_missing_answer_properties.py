@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import answer_problems
 
-from sklearn_l2d._numerics._answers import answer_likelihood, expected_likelihood
+from sklearn_l2d._numerics._answers import answer_likelihood, expected_likelihood, team_log_likelihood
 from sklearn_l2d._numerics._gate_posterior import gate_log_likelihood, gate_posterior
 from sklearn_l2d._torch._e_steps import answer_posterior
 from sklearn_l2d.deferral import ProbabilisticDeferral
-from sklearn_l2d.deferral._answers import team_log_likelihood
 
 
 def evidence(problem, likelihood):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from strategies import permutations
 
-from sklearn_l2d._torch._surrogate_losses import mixture_loss, one_vs_all_loss, softmax_loss
+from sklearn_l2d._torch._losses import mixture_loss, one_vs_all_loss, softmax_loss
 
 N_CLASSES = 3
 LOSSES = {"softmax": softmax_loss, "ova": one_vs_all_loss, "mixture": partial(mixture_loss, n_classes=N_CLASSES)}

@@ -1,4 +1,4 @@
-"""The nets: ensembles against separate nets, the training loop against a plain one, and whose random numbers move."""
+"""The nets: ensembles against separate nets, and the training loop against a plain one."""
 
 import copy
 from functools import partial
@@ -10,18 +10,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
 
 from sklearn_l2d._encoding import sparse_counts
-from sklearn_l2d._torch._annotation_net import build_annotation_net, drop_consensus, pick, temper
-from sklearn_l2d._torch._batches import RowBatches, Rows
+from sklearn_l2d._torch._batches import Rows, shuffled_batches
 from sklearn_l2d._torch._modules import MLPEnsemble, ModuleEnsemble, check_module
 from sklearn_l2d._torch._net import predict_batches, train
-from sklearn_l2d._torch._seeding import resolve_device, seeded
+from sklearn_l2d._torch._seeding import OwnRandom, own_generator
+from sklearn_l2d.cluster._annotator_lda import build_annotation_net, drop_consensus, pick, temper
 
+ITEMS = np.empty((0, 5))  # a net is built for their shape
 SETTINGS = {
     "module": None,
-    "n_features": 5,
-    "n_outputs": 4,
     "hidden_layer_sizes": (6, 3),
-    "with_consensus": False,
+    "init": "random",
     "optimizer": "sgd",
     "lr": 0.1,
     "momentum": 0.9,
@@ -30,7 +29,7 @@ SETTINGS = {
     "max_e_steps": 10,
     "e_tol": 1e-3,
     "device": "cpu",
-    "dtype": torch.float64,
+    "dtype": "float64",
 }
 
 
@@ -48,8 +47,7 @@ class Dropped(nn.Sequential):
 
 
 def build(n_members, seed=0, **changes):
-    with seeded(seed):
-        return build_annotation_net(alpha=np.full(n_members, 5.0), **{**SETTINGS, **changes})
+    return build_annotation_net(SETTINGS | changes, ITEMS, 4, np.full(n_members, 5.0), seed)
 
 
 def rows_of(data, dtype=torch.float64):
@@ -73,24 +71,9 @@ def separate_nets(ensemble):
 # ------------------------------------------------------------------------------------------------ random numbers
 
 
-def test_seeded_gives_the_same_numbers_and_puts_the_generators_back():
-    before = torch.get_rng_state(), np.random.get_state()[1].tolist()  # noqa: NPY002
-    with seeded(3):
-        first = torch.rand(4)
-    assert torch.equal(torch.get_rng_state(), before[0])
-    assert np.random.get_state()[1].tolist() == before[1]  # noqa: NPY002
-    with seeded(3):
-        assert torch.equal(torch.rand(4), first)
-    with seeded(4):
-        assert not torch.equal(torch.rand(4), first)
-    with pytest.raises(RuntimeError), seeded(3):
-        torch.rand(2).reshape(3)
-    assert torch.equal(torch.get_rng_state(), before[0])
-
-
 def test_training_and_prediction_leave_the_generators_alone(data):
     before = torch.get_rng_state()
-    net = build(2, module=Dropped, dtype=torch.float32)
+    net = build(2, module=Dropped, dtype="float32")
     torch.manual_seed(7)
     state = torch.get_rng_state()
     train(net, rows_of(data, torch.float32), 2, seed=0)
@@ -99,36 +82,36 @@ def test_training_and_prediction_leave_the_generators_alone(data):
     torch.set_rng_state(before)
 
 
-def test_devices(monkeypatch):
-    assert resolve_device("cpu") == "cpu"
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert resolve_device("auto") == "cpu"
-    with pytest.raises(RuntimeError, match="device='cuda:1'"):
-        resolve_device("cuda:1")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert resolve_device("auto") == "cuda"
-    assert resolve_device("cuda:1") == "cuda:1"
+def test_generators_of_the_caller_do_not_matter(data):
+    weights = []
+    for seed in (1, 2):
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            net = build(2, module=Dropped, dtype="float32")
+            train(net, rows_of(data, torch.float32), 2, seed=0)
+        assert net.random is None  # a pickle holds no generator
+        weights.append(nn.utils.parameters_to_vector(net.module_.parameters()).detach())
+    assert torch.equal(*weights)
 
 
 # ------------------------------------------------------------------------------------------------------- batches
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 50, 1000])
-def test_batches_are_the_rows_in_order(data, batch_size):
+def test_batches_are_the_rows_in_a_random_order(data, batch_size):
     X, counts = data
-    batches = RowBatches(Rows(X, counts, dtype=torch.float32), batch_size)
-    parts = list(batches)
-    assert len(parts) == len(batches)
+    parts = list(shuffled_batches(Rows(X, counts, dtype=torch.float32), batch_size, own_generator(0)))
+    assert len(parts) == -(-50 // batch_size)
     assert all(len(part) <= batch_size for part, _ in parts)
-    assert_array_equal(torch.cat([part for part, _ in parts]).numpy(), X.astype(np.float32))
-    assert_array_equal(torch.cat([target for _, (target,) in parts]).numpy(), counts)
+    order = torch.randperm(50, generator=own_generator(0)).numpy()
+    assert_array_equal(torch.cat([part for part, _ in parts]).numpy(), X[order].astype(np.float32))
+    assert_array_equal(torch.cat([target for _, (target,) in parts]).numpy(), counts[order])
 
 
 def test_shuffled_batches_keep_rows_together_and_visit_each_once(data):
     X, _ = data
-    batches = RowBatches(Rows(X, X.sum(1), np.arange(50), dtype=torch.float64), 8, shuffle=True)
-    with seeded(0):
-        parts = list(batches)
+    rows = Rows(X, X.sum(1), np.arange(50), dtype=torch.float64)
+    parts = list(shuffled_batches(rows, 8, own_generator(0)))
     order = torch.cat([index for _, (_, index) in parts]).numpy()
     assert sorted(order) == list(range(50))
     assert order.tolist() != list(range(50))
@@ -143,12 +126,17 @@ def test_memory_maps_and_read_only_arrays_are_read_without_a_copy_or_a_warning(d
     mapped = np.load(tmp_path / "X.npy", mmap_mode=mode)
     frozen = counts.copy()
     frozen.flags.writeable = False
-    rows = Rows(mapped, frozen, dtype=torch.float64)
+    rows = Rows(mapped, frozen, np.arange(50), dtype=torch.float64)
     assert rows.arrays[0] is mapped
-    for (part, (target,)), start in zip(RowBatches(rows, 20), (0, 20, 40), strict=True):
+    seen = []
+    for part, (target, index) in shuffled_batches(rows, 20, own_generator(0)):
         part += 1  # a batch is its own memory
         target += 1
-        assert_array_equal(part.numpy(), X[start : start + 20] + 1)
+        assert_array_equal(part.numpy(), X[index] + 1)
+        assert_array_equal(target.numpy(), counts[index] + 1)
+        seen.append(index.tolist())
+    assert [len(index) for index in seen] == [20, 20, 10]
+    assert sorted(row for index in seen for row in index) == list(range(50))
     assert_array_equal(mapped, X)
     assert_array_equal(frozen, counts)
 
@@ -159,7 +147,7 @@ def test_memory_maps_and_read_only_arrays_are_read_without_a_copy_or_a_warning(d
 @pytest.mark.parametrize("hidden_layer_sizes", [(), (6,), (6, 3)], ids=str)
 def test_an_ensemble_is_as_many_separate_nets(data, hidden_layer_sizes):
     X = torch.from_numpy(data[0])
-    with seeded(0):
+    with OwnRandom(own_generator(0)):
         ensemble = MLPEnsemble(3, 5, 4, hidden_layer_sizes).double()
     nets = separate_nets(ensemble)
     expected = torch.stack([net(X) for net in nets])
@@ -170,7 +158,7 @@ def test_an_ensemble_is_as_many_separate_nets(data, hidden_layer_sizes):
 
 
 def test_predictions_do_not_depend_on_the_rows_beside(data):
-    net = build(3, dtype=torch.float32)
+    net = build(3, dtype="float32")
     ((_, whole),) = predict_batches(net.module_.members, data[0], "cpu")
     for rows in (slice(0, 1), slice(13, 20)):
         ((_, part),) = predict_batches(net.module_.members, data[0][rows], "cpu")
@@ -224,21 +212,20 @@ def plain_loop(net, rows, n_epochs, seed, cosine):
     """Supervised training on the label distribution by a loop that shares nothing but the batches."""
     (model,) = separate_nets(net.module_.members)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01)
-    n_steps = n_epochs * len(RowBatches(rows, 16))
-    losses, step = [], 0
-    with seeded(seed):
-        for _ in range(n_epochs):
-            total = 0.0
-            for X, (labels, votes) in RowBatches(rows, 16, shuffle=True):
-                if cosine:
-                    optimizer.param_groups[0]["lr"] = 0.05 * (1 + np.cos(np.pi * step / n_steps))
-                optimizer.zero_grad()
-                log_p = torch.log_softmax(model(X), 1).gather(1, labels)
-                loss = -(votes * log_p).sum() / votes.sum()
-                loss.backward()
-                optimizer.step()
-                total, step = total + loss.item() * len(X), step + 1
-            losses.append(total / len(rows))
+    n_steps = n_epochs * -(-len(rows) // 16)
+    losses, step, generator = [], 0, own_generator(seed)
+    for _ in range(n_epochs):
+        total = 0.0
+        for X, (labels, votes) in shuffled_batches(rows, 16, generator):
+            if cosine:
+                optimizer.param_groups[0]["lr"] = 0.05 * (1 + np.cos(np.pi * step / n_steps))
+            optimizer.zero_grad()
+            log_p = torch.log_softmax(model(X), 1).gather(1, labels)
+            loss = -(votes * log_p).sum() / votes.sum()
+            loss.backward()
+            optimizer.step()
+            total, step = total + loss.item() * len(X), step + 1
+        losses.append(total / len(rows))
     return model, losses
 
 
@@ -254,7 +241,7 @@ def test_one_behaviour_trains_as_a_plain_loop_does(data, cosine):
 
 def test_a_member_learns_from_its_own_votes_only(data):
     """With the responsibilities fixed by the consensus, member k trains as it would with any other members."""
-    net, rows = build(3, with_consensus=True), rows_of(data)
+    net, rows = build(3, init="consensus"), rows_of(data)
     net.module_.phase = "anchor"
     other = copy.deepcopy(net)
     with torch.no_grad():
@@ -288,7 +275,7 @@ def test_the_loss_is_the_weighted_log_likelihood_and_its_gradient_stops_at_the_w
 
 
 def test_the_consensus_phase_moves_the_consensus_alone_and_the_anchor_phase_the_members(data):
-    net, rows = build(2, with_consensus=True), rows_of(data)
+    net, rows = build(2, init="consensus"), rows_of(data)
     for phase, still in (("consensus", "members"), ("anchor", "consensus")):
         net.module_.phase = phase
         before = copy.deepcopy(net.module_.state_dict())

@@ -11,11 +11,26 @@ from sklearn_l2d._torch._population_net import (
     Contexts,
     build_population_net,
     expert_codes,
+    fit_population_net,
     predict_population,
-    train_population,
 )
+from sklearn_l2d._torch._seeding import OwnRandom, own_generator
 
 N, M, C = 30, 4, 3
+PARAMS = {
+    "module": None,
+    "hidden_layer_sizes": (6, 4),
+    "code_size": 2,
+    "context_layer_sizes": (5,),
+    "rejector_layer_sizes": (3,),
+    "dtype": "float64",
+    "optimizer": "sgd",
+    "lr": 0.1,
+    "momentum": 0.9,
+    "weight_decay": 0.0,
+    "batch_size": 8,
+    "device": "cpu",
+}
 
 
 @pytest.fixture(scope="module")
@@ -28,25 +43,8 @@ def data():
 
 
 @pytest.fixture
-def net():
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        return build_population_net(
-            None,
-            n_features=5,
-            n_classes=C,
-            hidden_layer_sizes=(6, 4),
-            code_size=2,
-            context_layer_sizes=(5,),
-            rejector_layer_sizes=(3,),
-            dtype=torch.float64,
-            optimizer="sgd",
-            lr=0.1,
-            momentum=0.9,
-            weight_decay=0.0,
-            batch_size=8,
-            device="cpu",
-        )
+def net(data):
+    return build_population_net(PARAMS, data[0], C, seed=0)
 
 
 def rows_of(data):
@@ -129,9 +127,9 @@ def test_contexts_are_answers_of_their_expert(data):
     X, y, codes = data
     contexts = Contexts(rows_of(data), codes, size=6, n_experts=2)
     counts = (codes >= 0).sum(0)
-    met = set()
+    met, generator = set(), own_generator(0)
     for _ in range(20):
-        experts, items, answers, used = contexts.draw()
+        experts, items, answers, used = contexts.draw(generator)
         assert len(set(experts.tolist())) == 2
         met |= set(experts.tolist())
         for e, row, answer, use in zip(experts.tolist(), items.numpy(), answers.numpy(), used.numpy(), strict=True):
@@ -149,7 +147,7 @@ class Given(Contexts):
     def __init__(self, rows, codes):
         super().__init__(rows, codes, size=3, n_experts=10)
 
-    def draw(self):
+    def draw(self, generator):
         experts = torch.tensor([1, 0, 2])
         start = self.start[experts, None] + torch.arange(3).clamp(max=0)
         drawn = torch.stack([start[0] + torch.arange(3), start[1] + torch.arange(3), start[2].expand(3)])
@@ -184,7 +182,7 @@ def test_the_loss_equals_a_loop(net, data):
     rows = torch.arange(12)
     contexts = Given(rows_of(data), data[2])
     X, targets = contexts.rows[rows]
-    net.contexts = contexts
+    net.contexts, net.random = contexts, OwnRandom(own_generator(0))
     loss = net.batch_loss(net.infer(X), targets, X)
     assert loss.item() == pytest.approx(loss_by_hand(net, data, rows.tolist()), rel=1e-10)
     net.contexts = None
@@ -197,7 +195,7 @@ def test_the_loss_equals_a_loop(net, data):
 def test_features_are_not_trained_through_the_code(net, data):
     contexts = Given(rows_of(data), data[2])
     net.contexts = contexts
-    _, items, answers, used = contexts.draw()
+    _, items, answers, used = contexts.draw(None)
     net._codes(items, answers, used).sum().backward()
     assert all(p.grad is None for p in net.module_.body.parameters())
     assert net.module_.truth.weight.grad.abs().sum() > 0
@@ -205,13 +203,21 @@ def test_features_are_not_trained_through_the_code(net, data):
 
 
 @pytest.mark.parametrize("lr", [0.1, 1e30], ids=["trains", "diverges"])
-def test_training_keeps_no_rows(net, data, lr):
-    net.set_params(lr=lr)
-    settings = {"context_size": 4, "experts_per_step": 3, "n_classifier_epochs": 2, "max_epochs": 3, "verbose": 0}
+def test_training_keeps_no_rows(data, lr, monkeypatch):
+    nets, settings = [], {"context_size": 4, "experts_per_step": 3, "n_classifier_epochs": 2, "max_epochs": 3}
+
+    def spy(*args, **kwargs):
+        nets.append(build_population_net(*args, **kwargs))
+        return nets[-1]
+
+    monkeypatch.setattr(_population_net, "build_population_net", spy)
+    params = PARAMS | settings | {"lr": lr, "verbose": 0}
     if lr > 1:
         with pytest.raises(FloatingPointError):
-            train_population(net, *data, seed=0, **settings | {"n_classifier_epochs": 0})
+            fit_population_net(params | {"n_classifier_epochs": 0}, *data, C, seed=0)
     else:
-        history = train_population(net, *data, seed=0, **settings)
+        net, history = fit_population_net(params, *data, C, seed=0)
         assert [epoch["phase"] for epoch in history] == 2 * ["classifier"] + 3 * ["population"]
-    assert net.contexts is None
+        assert net is nets[0]
+    assert len(nets) == 1
+    assert nets[0].contexts is None

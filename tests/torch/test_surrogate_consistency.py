@@ -13,8 +13,8 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
-from sklearn_l2d._numerics._surrogate_links import less_price, one_vs_all_link, softmax_link
-from sklearn_l2d._torch._surrogate_losses import mixture_loss, one_vs_all_loss, realizable_loss, softmax_loss
+from sklearn_l2d._torch._losses import mixture_loss, one_vs_all_loss, realizable_loss, softmax_loss
+from sklearn_l2d.deferral._surrogate import less_price, one_vs_all_link, softmax_link
 
 NAN = np.nan
 N_CLASSES = 3

@@ -8,7 +8,7 @@ one side.
 
 from sklearn.base import clone
 
-from ..._torch._target_net import TargetNet
+from ...deferral._gate import GateNet
 from .._curves import fit
 
 
@@ -48,7 +48,7 @@ def fit_at_cost(deferrer, data, bounds, n_refits=8):
     return min(fits, key=lambda fitted: max(low - fitted.coverage_, fitted.coverage_ - high)), attempts
 
 
-class _PenalisedNet(TargetNet):
+class _PenalisedNet(GateNet):
     """Cross-entropy plus ``penalty * outside ** 2``, `outside` being how far the soft coverage is from its bounds.
 
     Attributes
@@ -92,5 +92,5 @@ def fit_with_penalty(deferrer, data, bounds, penalty):
     fit(fitted, data)
     fitted.__class__ = kind  # classes made here cannot be pickled
     if fitted.gate_ is not None:
-        fitted.gate_.__class__ = TargetNet
+        fitted.gate_.__class__ = GateNet
     return fitted

@@ -1,12 +1,15 @@
-"""Coverage and workload bounds: from what a user writes to arrays that the numerics take."""
+"""Bounds, costs and memberships of a team: from what a user writes to arrays that the numerics take."""
 
 import numbers
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.utils.class_weight import compute_sample_weight
 
 from .._encoding import as_floats
+from .._numerics._answers import answer_likelihood, error_nats
 from .._numerics._shares import check_share_bounds, restricts, selection_weights
+from ._roster import live_shares
 
 
 class ShareBounds(NamedTuple):
@@ -32,10 +35,10 @@ class ShareBounds(NamedTuple):
         """Whether there is any bound at all."""
         return any(restricts(*bounds) for bounds in (self.targets, self.experts))
 
-    def in_one_target(self):
-        """The same bounds of experts, with all of them in a single target."""
-        low, high = self.target_lower[-1], self.target_upper[-1]
-        return self._replace(target_lower=np.array([0.0, low]), target_upper=np.array([1.0, high]))
+    @property
+    def bind_people(self):
+        """Whether there is any bound on an expert or on a human target."""
+        return restricts(*self.experts) or restricts(self.target_lower[:-1], self.target_upper[:-1])
 
     def without_targets(self, gone):
         """The same bounds with nothing for the human targets in the mask `gone`."""
@@ -86,6 +89,18 @@ def share_bounds(coverage, workload, cluster_workload, experts, target_names):
     targets = np.concatenate([_table(cluster_workload, target_names, "cluster_workload"), classifier])
     people = np.concatenate([_table(workload, experts, "workload"), [[0.0, 1.0]]])
     return ShareBounds(*targets.T.copy(), *people.T.copy())
+
+
+def check_in_one_target(bounds, experts):
+    """Refuse bounds that no routing can meet, whatever the targets turn out to be: all experts are in a single one."""
+    if not len(experts):
+        return
+    low, high = bounds.target_lower[-1], bounds.target_upper[-1]
+    most, least = 1 - bounds.expert_lower[:-1].sum(), 1 - bounds.expert_upper[:-1].sum()  # left for the classifier
+    if max(low, least) <= min(high, most):
+        return
+    together = bounds._replace(target_lower=np.array([0.0, low]), target_upper=np.array([1.0, high]))
+    check_feasible(together, np.ones((1, len(experts))), experts, ["the experts"])  # says which bound is to change
 
 
 def check_feasible(bounds, omega, experts, target_names):
@@ -145,19 +160,106 @@ def select_members(omega, shares, bounds, names=None):
     return selection
 
 
-def plain_selection(omega):
-    """Members of targets (n_targets, n_experts) by membership (n_experts, n_targets) alone, rows sum to 1.
+def of_roster(setting, parameter, fitted, experts, common_ndim):
+    """What is set for each expert, for a roster: by name after `fit`, so that it stays with its owner.
 
-    A target without members has a zero row.
+    Parameters
+    ----------
+    setting : object
+        As the user wrote it: one for all (of `common_ndim` dimensions), one for each of `fitted`, or a mapping.
+    parameter : str
+        What it is called.
+    fitted, experts : ndarrays of names
+        Experts of `fit`, and those of the roster.
+    common_ndim : int
+        Dimensions of a setting for everybody.
     """
-    totals = omega.sum(0)[:, None]
-    return np.divide(omega.T, totals, out=np.zeros(omega.T.shape), where=totals > 0)
+    if setting is None or hasattr(setting, "items"):
+        gone = set(fitted) - set(experts)
+        return {name: value for name, value in (setting or {}).items() if name not in gone} or None
+    values = as_floats(setting, parameter)
+    if values.ndim == common_ndim or len(values) != len(fitted):
+        return setting
+    return of_roster(dict(zip(fitted, values, strict=True)), parameter, fitted, experts, common_ndim)
 
 
-def live_shares(shares, selection):
-    """Shares with nothing for targets without members, scaled to a sum of 1; the classifier's is the last."""
-    shares = shares * np.append(selection.sum(1) > 0, True)
-    return shares / shares.sum() if shares.sum() > 0 else np.eye(len(shares))[-1]
+def row_weights(class_weight, y):
+    """Weights (n,) of rows by their class.
+
+    Raises
+    ------
+    ValueError
+        If a class of `y` has a negative weight, or all have none.
+    """
+    weight = compute_sample_weight(class_weight, y)
+    if weight.min() < 0 or weight.max() == 0:
+        raise ValueError(
+            f"class_weight={class_weight!r} is negative for a class in y, or zero for all; raise it above 0."
+        )
+    return weight
+
+
+def check_error_cost(error_cost, n_classes, smoothing):
+    """Likelihood (C, C) of the truth given an answer, from the parameters of a deferrer."""
+    if error_cost is not None:
+        error_cost = np.asarray(error_cost, dtype=float)
+        if error_cost.shape != (n_classes, n_classes) or not (np.isfinite(error_cost) & (error_cost >= 0)).all():
+            raise ValueError(
+                f"error_cost of shape {error_cost.shape} must be non-negative, finite and of shape "
+                f"{(n_classes, n_classes)}, one row per true class."
+            )
+    return answer_likelihood(n_classes, smoothing, error_cost)
+
+
+def consultation_nats(cost, experts, targets, omega, n_classes, smoothing):
+    """What asking each expert (M,) costs, in nats; the price of a target is shared by its members' memberships."""
+    return expert_prices(cost, experts, targets, omega) * error_nats(n_classes, smoothing)
+
+
+def expert_prices(cost, experts, targets=(), omega=None):
+    """What asking each expert (M,) costs, in errors; `targets` with memberships `omega` may have prices, too."""
+    prices = np.zeros(len(experts))
+    if cost is None:
+        return prices
+    if hasattr(cost, "items"):
+        people, groups = {n: i for i, n in enumerate(experts)}, {n: k for k, n in enumerate(targets)}
+        for name, given in cost.items():
+            price = as_floats(given, f"consultation_cost[{name!r}]")
+            if price.ndim:
+                raise ValueError(f"consultation_cost[{name!r}]={given!r} is not one number; give one price per name.")
+            if name in people:
+                prices[people[name]] += price
+            elif name in groups:
+                prices += price * omega[:, groups[name]]
+            else:
+                raise ValueError(
+                    f"consultation_cost names {name!r}, neither an expert {list(experts)} nor a target {list(targets)}."
+                )
+    else:
+        prices = as_floats(cost, "consultation_cost")
+        if prices.shape not in [(), (len(experts),)]:
+            raise ValueError(
+                f"consultation_cost has shape {prices.shape}; pass a number, one for each of {len(experts)} experts, "
+                "or a mapping."
+            )
+    if not np.isfinite(prices).all():
+        raise ValueError(f"consultation_cost={cost!r} is not finite; omit experts with offboard or workload bounds.")
+    return prices
+
+
+def check_omega(omega, n_experts):
+    """Ready memberships (M, K), rows scaled to sum to 1."""
+    omega = as_floats(omega, "omega")
+    if omega.ndim != 2 or len(omega) != n_experts:
+        raise ValueError(f"omega has shape {omega.shape}; pass one row for each of the {n_experts} experts.")
+    if not np.isfinite(omega).all() or (omega < 0).any():
+        raise ValueError("omega has negative or non-finite entries; memberships are non-negative.")
+    totals = omega.sum(1, keepdims=True)
+    if (totals <= 0).any():
+        raise ValueError(
+            f"omega has zero rows {np.flatnonzero(totals[:, 0] <= 0).tolist()}; give each expert a cluster."
+        )
+    return omega / totals
 
 
 def _table(bounds, names, parameter):

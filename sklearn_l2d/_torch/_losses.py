@@ -7,7 +7,7 @@ error. Everything stays in log space, so that logits of any size give finite los
 """
 
 import torch
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import logsigmoid, softplus
 
 
 def softmax_loss(logits, value):
@@ -96,3 +96,13 @@ def mixture_loss(logits, value, *, n_classes):
     log_weight = torch.log_softmax(allocated, -1)
     explained = log_weight[:, :-1].masked_fill(right != 1, -torch.inf)
     return -torch.cat([explained, log_weight[:, -1:] + log_truth], -1).logsumexp(-1)
+
+
+def pair_loss(logit, right):
+    """`softmax_loss` of an expert beside log-probabilities of classes, less the classifier's own loss; 0 for NaN.
+
+    The probabilities sum to 1, so that the share of the expert is ``sigmoid(logit)``. The minimum is at
+    ``logit = ln p(right)``.
+    """
+    worth = right.nan_to_num()
+    return ((1 + worth) * softplus(logit) - worth * logit).masked_fill(right.isnan(), 0.0)

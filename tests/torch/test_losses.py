@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
+from scipy.optimize import minimize_scalar
 
-from sklearn_l2d._numerics._surrogate_links import less_price, one_vs_all_link, softmax_link
-from sklearn_l2d._torch._surrogate_losses import mixture_loss, one_vs_all_loss, realizable_loss, softmax_loss
+from sklearn_l2d._torch._losses import mixture_loss, one_vs_all_loss, pair_loss, realizable_loss, softmax_loss
+from sklearn_l2d.deferral._surrogate import less_price, one_vs_all_link, softmax_link
 
 NAN = np.nan
 N_CLASSES = 3
@@ -104,6 +105,22 @@ def test_price_in_the_realizable_loss_mixes_a_right_and_a_wrong_answer():
     g, label, _ = rows("realizable")
     free, wrong, paid = (loss_of("realizable", g, label, np.full((60, 1), v)).numpy() for v in (1.0, 0.0, 0.75))
     assert_allclose(paid, 0.75 * free + 0.25 * wrong, rtol=1e-10)
+
+
+def test_the_loss_of_a_pair_is_the_softmax_surrogate():
+    n, n_classes = 20, 4
+    proba = torch.as_tensor(np.random.default_rng(0).dirichlet(np.ones(n_classes), size=n))
+    logit, right = torch.linspace(-4, 3, n).double(), torch.arange(n) % 2.0
+    right[3] = torch.nan
+    truth = torch.eye(n_classes)[torch.arange(n) % n_classes].double()
+    full = softmax_loss(torch.column_stack([proba.log(), logit]), torch.column_stack([truth, right]))
+    alone = -(truth * proba.log()).sum(1)
+    assert_allclose(pair_loss(logit, right), full - alone, atol=1e-12)
+    assert pair_loss(logit, right)[3] == 0
+    # and is least where the logit is the logarithm of how often the expert is right
+    outcomes, share = torch.tensor([1.0, 0.0]), torch.tensor([0.7, 0.3])
+    best = minimize_scalar(lambda g: float(share @ pair_loss(torch.full((2,), g), outcomes))).x
+    assert best == pytest.approx(np.log(0.7), abs=1e-3)
 
 
 def test_links_at_extreme_logits_and_prices():

@@ -4,14 +4,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._numerics._answers import tally_answers
-from ._roster import RosterMixin
+from .._sklearn import atomic
+from ._roster import insert_zeros
 
 _TIE = 1e-9  # beyond the noise of sums of floats, below any difference that matters
 
 
-class TallyRosterMixin(RosterMixin):
-    """Roster of a deferrer whose targets are single experts and whose scores follow from what they got right."""
+class TallyMixin:
+    """How newcomers join who are known by answers to items of known truth; it only adds to `BaseDeferrer`."""
 
+    @atomic
     def onboard(self, experts, X, annotations, y=None):
         """Take experts on; what they got right decides how they are used, nothing is trained.
 
@@ -46,37 +48,30 @@ class TallyRosterMixin(RosterMixin):
         names, items, codes = self._check_newcomers(experts, X, annotations)
         truth = self._known_truth(X, y)
         right, seen = tally_answers(codes, truth)
-        draft = self._copy_with(**self._with_targets(names))
-        draft._take_on(
-            {"experts_": names, "omega_": draft._place(names), "_right": right, "_seen": seen}
-            | self._describe(items, truth.argmax(1), codes)
+        details = self._describe(items, truth.argmax(1), codes)
+        self._add_targets(names)
+        newcomers = self._roster._replace(
+            experts=names, omega=self._place(names), right=right, seen=seen, details=details
         )
-        return self._take_over(draft)
+        self._set_roster(self._roster.joined_by(newcomers))
 
     def _break_ties(self, scores):
         """Scores (n, n_targets + 1), changed in place so that whoever never answered loses a tie with who did."""
-        scores[:, :-1][:, self.selection_ @ self._seen.sum(1) <= 0] -= _TIE
+        scores[:, :-1][:, self.selection_ @ self._roster.seen.sum(1) <= 0] -= _TIE
         return scores
 
     def _describe(self, items, y_codes, codes):
-        """Further entries of `_per_expert` for experts with these answers (n, M) to checked items."""
+        """Details of a roster for experts with these answers (n, M) to items."""
         return {}
 
-    def _with_targets(self, names):
-        """Fitted attributes with one entry per target, with a new target for every name that has none yet."""
+    def _add_targets(self, names):
+        """Give every name that has none yet a target of its own, to which nothing has been deferred so far."""
         fresh = names[[name not in set(self.targets_) for name in names]]
-        return {
-            "targets_": np.concatenate([self.targets_, fresh]),
-            "omega_": np.pad(self.omega_, ((0, 0), (0, len(fresh)))),
-            "target_shares_": insert_zeros(self.target_shares_, len(fresh)),
-        }
+        self.targets_ = np.concatenate([self.targets_, fresh])
+        self._roster = self._roster._replace(omega=np.pad(self.omega_, ((0, 0), (0, len(fresh)))))
+        self.target_shares_ = insert_zeros(self.target_shares_, len(fresh))
 
     def _place(self, names):
         """Memberships (len(names), n_targets) of newcomers."""
         place = {name: k for k, name in enumerate(self.targets_)}
         return np.eye(len(self.targets_))[[place[name] for name in names]]
-
-
-def insert_zeros(values, n):
-    """Entries for new targets, in front of the classifier's."""
-    return np.insert(values, len(values) - 1, np.zeros(n))

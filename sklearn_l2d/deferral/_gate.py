@@ -1,0 +1,472 @@
+"""Deferrers with a gate that is trained by EM: its net, its training, and what its evidence is made of."""
+
+import copy
+import numbers
+from collections.abc import Callable
+from functools import partial
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import log_softmax
+from sklearn.model_selection import KFold
+
+from .._annotated_target import split_target
+from .._numerics._answers import (
+    absent_likelihood,
+    expected_correctness,
+    tally_answers,
+    team_log_likelihood,
+)
+from .._numerics._gate_posterior import gate_log_likelihood, gate_posterior
+from .._numerics._shares import project_onto_shares, restricts
+from .._sklearn import HasMethods, Interval, StrOptions, atomic_fit
+from .._torch._modules import Single, ensemble_for
+from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, predict_log_proba, train
+from .._validation import check_answers
+from ..crowd import NetClassifier
+from ._base import BaseDeferrer
+from ._coverage import CoverageMixin
+from ._settings import (
+    check_error_cost,
+    check_in_one_target,
+    consultation_nats,
+    of_roster,
+    row_weights,
+    share_bounds,
+    with_classifier,
+)
+
+_LEAST = 1e-3  # probability of being right below which a target is not ranked any lower
+
+
+class GateNet(TargetNet):
+    """Cross-entropy of a gate, to whose logits those of a prior may be added.
+
+    Attributes
+    ----------
+    prior_weight : float
+        Above zero, every item comes with prior logits, to which the net adds its own.
+    """
+
+    def batch_loss(self, logits, targets, X):
+        q, *prior = targets
+        return super().batch_loss(self.with_prior(logits, *prior), [q], X)
+
+    def with_prior(self, logits, prior=None):
+        """Logits (B, n_outputs) with those of the prior added."""
+        if prior is None:
+            return logits
+        module = self.module_
+        return logits + self.prior_weight * module.log_weight.exp() * prior.to(logits) + module.offset.to(logits)
+
+
+def predict_log_gate(net, X, prior=None):
+    """Log-probabilities (n, n_outputs) of a gate, float64; prior logits of that shape where it was built so."""
+    own = predict_log_proba(net, X)
+    if prior is None:
+        return own
+    return log_softmax(net.with_prior(net.tensor(own), net.tensor(prior)).detach().cpu().numpy(), axis=1)
+
+
+class GateProblem(NamedTuple):
+    """What a gate learns from.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, ...)
+        Items.
+    log_likelihood : ndarray of shape (n, n_experts + 1)
+        ``ln p(y | answer)`` of every expert and, last, of the classifier, less what asking them costs.
+    omega : ndarray of shape (n_targets, n_experts)
+        Within-target selection of the human targets, rows sum to 1.
+    bounds : ShareBounds
+        On targets and experts.
+    weight : ndarray of shape (n,)
+        Row weights.
+    prior : ndarray of shape (n, n_targets + 1) or None
+        Logits to which the gate adds its own.
+    refresh : callable or None
+        Called before every epoch but the first with the responsibilities of the last E-step, for those whom `evidence`
+        tells apart; whatever gives evidence may learn from them. Returns a mapping with what has changed of
+        `log_likelihood` and `prior`; called with None, it only says what they are. None keeps them as they are.
+    """
+
+    X: np.ndarray
+    log_likelihood: np.ndarray
+    omega: np.ndarray
+    bounds: tuple
+    weight: np.ndarray
+    prior: np.ndarray | None = None
+    refresh: Callable | None = None
+
+    def rows(self, index):
+        """The same problem on some rows, with the evidence of now."""
+        now = self.now()
+        return self._replace(
+            X=self.X[index],
+            log_likelihood=now.log_likelihood[index],
+            weight=self.weight[index],
+            prior=None if now.prior is None else now.prior[index],
+            refresh=None,
+        )
+
+    def now(self, responsibilities=None):
+        """The same problem with refreshed evidence."""
+        if self.refresh is None:
+            return self
+        return self._replace(**self.refresh(responsibilities))
+
+    def evidence(self):
+        """Selection (K + 1, J), log-likelihood (n, J) and bounds of those whom the E-step has to tell apart.
+
+        Who answers within a target matters to bounds on experts only: without any, experts are summed out once
+        instead of before every epoch, and every target is its own decision maker.
+        """
+        selection = with_classifier(self.omega)
+        if restricts(*self.bounds.experts):
+            return selection, self.log_likelihood, self.bounds.experts
+        peak = self.log_likelihood.max(1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            log_likelihood = np.log(np.exp(self.log_likelihood - peak) @ selection.T) + peak
+        return np.eye(len(selection)), log_likelihood, None
+
+
+def start_at_bounds(net, problem):
+    """Offset the prior of an untrained gate so that its shares meet the bounds of the targets from the first epoch on.
+
+    A gate that starts far from a coverage that it is asked for gets there by trusting its prior less, and then knows
+    less about single items.
+    """
+    if problem.prior is None or not restricts(*problem.bounds.targets):
+        return
+    dual = project_onto_shares(predict_log_gate(net, problem.X, problem.prior), *problem.bounds.targets)[1]
+    offset = np.where(np.isfinite(dual), dual, 0.0)  # whoever is shut out, or decides everything, needs none
+    net.module_.offset.copy_(net.tensor(offset))
+
+
+def train_gate(net, problem, n_epochs, *, seed, verbose=0, cosine=True, e_step=gate_posterior):
+    """EM with the E-step on all rows before every epoch and stochastic gradient descent as M-step.
+
+    Another `e_step` than `gate_posterior` has its signature.
+
+    Returns
+    -------
+    history : list of dict
+        Of every epoch, with the mean log-likelihood of the truth under the mixture and the constraint violation.
+    """
+    selection, log_likelihood, expert_bounds = problem.evidence()
+    prior = () if problem.prior is None else (problem.prior,)
+    targets = np.zeros((len(problem.X), len(selection)))
+    rows = net.rows(problem.X, targets, *prior)
+    deserted = np.append(problem.omega.sum(1) <= 0, False)  # nothing is learnt, or forgotten, about them
+    duals, records = {"target_dual": None, "expert_dual": None}, []
+    experts = None
+
+    def start_epoch(_):
+        nonlocal problem, log_likelihood, experts
+        if problem.refresh is not None and experts is not None:
+            problem = problem.now(experts)
+            log_likelihood = problem.evidence()[1]
+            if problem.prior is not None:
+                rows.set_target(problem.prior, 1)
+        log_gate = predict_log_gate(net, problem.X, problem.prior)
+        posterior = e_step(
+            log_gate,
+            selection,
+            log_likelihood,
+            target_bounds=problem.bounds.targets,
+            expert_bounds=expert_bounds,
+            **duals,
+        )
+        duals.update(target_dual=posterior.target_dual, expert_dual=posterior.expert_dual)
+        experts = posterior.experts
+        reached = gate_log_likelihood(log_gate, selection, log_likelihood)
+        records.append({"log_likelihood": reached, "constraint_violation": posterior.violation})
+        idle = np.exp(log_gate) * deserted
+        targets = posterior.targets * (1 - idle.sum(1, keepdims=True)) + idle
+        rows.set_target(targets * problem.weight[:, None])
+        return "gate"
+
+    history = train(net, rows, n_epochs, seed=seed, cosine=cosine, verbose=verbose, label="gate", on_epoch=start_epoch)
+    return [record | extra for record, extra in zip(history, records, strict=False)]
+
+
+def cross_fitted_logits(build, problem, n_epochs, n_folds, *, seed):
+    """Logits of the rows of a problem from gates that did not see them, for calibration without unlabelled rows.
+
+    Parameters
+    ----------
+    build : callable
+        From a problem to an untrained gate.
+    problem : GateProblem
+    n_epochs, n_folds, seed
+        As for the gate itself.
+    """
+    logits = np.empty((len(problem.X), len(problem.omega) + 1))
+    folds = KFold(min(n_folds, len(problem.X)), shuffle=True, random_state=seed)
+    for seen, unseen in folds.split(problem.X):
+        learnt = problem.rows(seen)
+        net = build(learnt)
+        train_gate(net, learnt, n_epochs, seed=seed)
+        held_out = problem.rows(unseen)
+        logits[unseen] = predict_log_gate(net, held_out.X, held_out.prior)
+    return logits
+
+
+class GatedDeferrer(CoverageMixin, BaseDeferrer):
+    """Base of the deferrers with a gate that is trained by EM; a subclass says who belongs to which target.
+
+    The gate is a `_gate_net`, and `_e_step` is what tells it who was right.
+    """
+
+    _gate_net = GateNet
+    _e_step = staticmethod(gate_posterior)
+
+    _parameter_constraints: ClassVar = {
+        **NET_CONSTRAINTS,
+        "classifier": [HasMethods(["fit", "predict", "predict_proba"]), None],
+        "cv": [Interval(numbers.Integral, 2, None, closed="left")],
+        "coverage": [Interval(numbers.Real, 0, 1, closed="both"), "array-like", None],
+        "workload": ["array-like", dict, None],
+        "prior_weight": [Interval(numbers.Real, 0, None, closed="left")],
+        "annotation_smoothing": [Interval(numbers.Real, 0, 0.5, closed="neither")],
+        "consultation_cost": [numbers.Real, "array-like", dict, None],
+        "error_cost": ["array-like", None],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "missing_label": "no_validation",
+        "warm_start": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        classifier=None,
+        cv=5,
+        coverage=None,
+        workload=None,
+        prior_weight=5.0,
+        annotation_smoothing=0.001,
+        consultation_cost=None,
+        error_cost=None,
+        class_weight=None,
+        missing_label=None,
+        module=None,
+        hidden_layer_sizes=(32,),
+        optimizer="sgd",
+        lr=0.05,
+        momentum=0.9,
+        weight_decay=0.01,
+        batch_size=128,
+        max_epochs=60,
+        warm_start=False,
+        device="auto",
+        dtype="float32",
+        verbose=0,
+        random_state=None,
+    ):
+        self.classifier = classifier
+        self.cv = cv
+        self.coverage = coverage
+        self.workload = workload
+        self.prior_weight = prior_weight
+        self.annotation_smoothing = annotation_smoothing
+        self.consultation_cost = consultation_cost
+        self.error_cost = error_cost
+        self.class_weight = class_weight
+        self.missing_label = missing_label
+        self.module = module
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.optimizer = optimizer
+        self.lr = lr
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.warm_start = warm_start
+        self.device = device
+        self.dtype = dtype
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @atomic_fit(prefer_skip_nested_validation=False)
+    def partial_fit(self, X, y, annotations=None, classes=None):
+        """Let the gate and the profiles learn from feedback that arrives later, one epoch per call.
+
+        Classifier, groups and offsets stay; call `recalibrate` after much feedback.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        y : array-like of shape (n_samples,)
+            True labels.
+        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
+            What the experts answered; the columns of a DataFrame are matched by name.
+        classes : array-like of shape (n_classes,), default=None
+            All classes; in the first call, which is a `fit`, where `y` does not show them all.
+
+        Returns
+        -------
+        self : object
+            The deferrer, one epoch further.
+        """
+        if self.__sklearn_is_fitted__():
+            self._learn_more(X, *split_target(y, annotations))
+        else:
+            self._fit(X, y, annotations, classes=() if classes is None else classes)
+
+    def _form_targets(self, team):
+        """Set the targets, the memberships and what else says who belongs to which target."""
+        raise NotImplementedError
+
+    def _draw_seed(self):
+        if self._warm():
+            return self._seed
+        return super()._draw_seed()
+
+    def _warm(self):
+        return self.warm_start and hasattr(self, "gate_")
+
+    def _check_settings(self, y):
+        super()._check_settings(y)
+        check_net(self.get_params(deep=False))
+        row_weights(self.class_weight, y)
+        self._answer_likelihood()
+        check_in_one_target(share_bounds(self.coverage, self.workload, None, self.experts_, []), self.experts_)
+
+    def _array_form(self):
+        return {"dtype": self.dtype, "allow_nd": self.module is not None}
+
+    def _parts(self):
+        return {"classifier": self.classifier}
+
+    def _default_classifier(self):
+        return NetClassifier(class_weight=self.class_weight, device=self.device)
+
+    def _bounds(self, roster):
+        return share_bounds(
+            self.coverage, self._of_roster("workload", roster, 1), self._group_bounds(), roster.experts, self.targets_
+        )
+
+    def _group_bounds(self):
+        """What is asked for the shares of the human targets."""
+        return None
+
+    def _of_roster(self, parameter, roster, common_ndim):
+        return of_roster(getattr(self, parameter), parameter, self._fit_experts, roster.experts, common_ndim)
+
+    def _learn(self, team):
+        self._form_targets(team)
+        bounds, price = self._feasible(self._bounds(self._roster)), self._price()
+        weight = row_weights(self.class_weight, team.y)
+        selection = self._plain_selection()
+        # of now: the gate stays as it is when people come and go
+        self._target_correctness = selection @ self._correctness
+        evidence = self._gather_evidence(team, weight, price)
+        problem = GateProblem(X=team.items.array, omega=selection, bounds=bounds, weight=weight, **evidence)
+        if self._continues(team.items.array):
+            self.gate_ = copy.deepcopy(self.gate_)
+        else:
+            self.gate_, self.history_, self.n_iter_ = self._new_gate(problem), [], 0
+        self._train(problem, self.max_epochs)
+        if team.unlabeled is not None:
+            scores = self._free_scores(team.unlabeled)
+        elif bounds.bind:
+            scores = cross_fitted_logits(self._new_gate, problem, self.max_epochs, self.cv, seed=self._seed)
+        else:
+            # the prior of the problem is out of fold: the classifier is surer of rows that it has seen than of others
+            scores = predict_log_gate(self.gate_, team.items.array, problem.now().prior)
+        self._calibrate(scores, bounds)
+
+    def _gather_evidence(self, team, weight, price):
+        """Fit the classifier; returns what a `GateProblem` is to know about everybody, `refresh` included."""
+        return self._evidence(team.items, team.codes, team.y_codes, self._judge_classifier(team, self.cv), price)
+
+    def _evidence(self, items, codes, y_codes, proba, price):
+        """`log_likelihood` and `prior` of a `GateProblem`, from honest probabilities of the classifier."""
+        log_likelihood = self._log_likelihood(items, codes, y_codes, proba, price)
+        return {"log_likelihood": log_likelihood, "prior": self._prior(proba)}
+
+    def _fit_nobody(self, team):
+        super()._fit_nobody(team)
+        self._set_no_offsets()
+        self.gate_, self._target_correctness = None, np.empty((0, len(self.classes_)))
+
+    def _learn_more(self, X, y, annotations):
+        """One epoch on feedback."""
+        items = self._check_items(X)
+        if self.n_experts_ == 0:
+            return
+        codes, truth = check_answers(annotations, len(items), self, "partial_fit"), self._known_truth(X, y)
+        self.gate_ = copy.deepcopy(self.gate_)
+        proba = self._classifier_proba(items)
+        evidence = self._evidence(items, codes, truth.argmax(1), proba, self._price())
+        weight = row_weights(self.class_weight, y)
+        bounds = self._feasible(self._bounds(self._roster))
+        self._train(GateProblem(items.array, omega=self.selection_, bounds=bounds, weight=weight, **evidence), 1, False)
+        right, seen = tally_answers(codes, truth)
+        self._roster = self._roster._replace(right=self._roster.right + right, seen=self._roster.seen + seen)
+        self._margins = None  # they are those of the gate before
+
+    def _price(self):
+        """What asking each expert costs, in nats."""
+        return consultation_nats(
+            self._of_roster("consultation_cost", self._roster, 0),
+            self.experts_,
+            self.targets_,
+            self.omega_,
+            len(self.classes_),
+            self.annotation_smoothing,
+        )
+
+    def _answer_likelihood(self):
+        """Likelihood (C, C) of the true class, the row, given an answer."""
+        return check_error_cost(self.error_cost, len(self.classes_), self.annotation_smoothing)
+
+    def _absent_likelihood(self, items, codes, y_codes):
+        """Likelihood (n, n_experts) of the truth where an expert did not answer."""
+        return absent_likelihood(codes, y_codes, self._answer_likelihood(), self._correctness)
+
+    def _log_likelihood(self, items, codes, y_codes, proba, price):
+        """Evidence (n, n_experts + 1) of the E-step, less the price of asking."""
+        likelihood, absent = self._answer_likelihood(), self._absent_likelihood(items, codes, y_codes)
+        log_likelihood = team_log_likelihood(codes, y_codes, proba, likelihood, absent)
+        log_likelihood[:, :-1] -= price
+        return log_likelihood
+
+    def _continues(self, items):
+        """Whether training goes on from the previous gate, which must fit the present data."""
+        if not self._warm() or self.gate_ is None:
+            return False
+        before = self.gate_.module_
+        same_size = (before.n_features, before.n_outputs) == (items.shape[1], len(self.targets_) + 1)
+        return same_size and self.gate_.prior_weight == self.prior_weight
+
+    def _new_gate(self, problem):
+        params = self.get_params(deep=False)
+        build = ensemble_for(params, problem.X, len(problem.omega) + 1)
+        module = partial(Single, build, with_prior=self.prior_weight > 0)
+        gate = build_net(self._gate_net, module, params, self._seed, prior_weight=self.prior_weight)
+        start_at_bounds(gate, problem)
+        return gate
+
+    def _train(self, problem, n_epochs, cosine=True):
+        seed, e_step = self._seed + self.n_iter_, self._e_step
+        history = train_gate(
+            self.gate_, problem, n_epochs, seed=seed, verbose=self.verbose, cosine=cosine, e_step=e_step
+        )
+        self.history_ = self.history_ + history
+        self.n_iter_ = len(self.history_)
+
+    def _scores(self, items):
+        return self._free_scores(items) + self.offsets_
+
+    def _free_scores(self, items):
+        prior = None if self.prior_weight == 0 else self._prior(self._classifier_proba(items))
+        return predict_log_gate(self.gate_, items.array, prior)
+
+    def _prior(self, proba):
+        """Log of how often every target and the classifier are expected to be right, (n, n_targets + 1), if asked."""
+        if self.prior_weight == 0:
+            return None
+        return np.log(np.maximum(expected_correctness(proba, self._target_correctness), _LEAST))

@@ -1,0 +1,131 @@
+"""A deferrer around another one: whatever it does not change is the other's."""
+
+import copy
+
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import check_consistent_length
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .._sklearn import atomic
+from ._base import BaseDeferrer
+from ._classifier import with_seed
+
+
+def _of_deferrer(name):
+    return property(lambda self: getattr(self.deferrer_, name), doc=f"`{name}` of the deferrer.")
+
+
+def _has(name):
+    return lambda self: hasattr(getattr(self, "deferrer_", self.deferrer), name)
+
+
+class DeferrerWrapper(BaseDeferrer):
+    """Base of the deferrers around the one in the parameter `deferrer`, which is fitted as `deferrer_`.
+
+    A subclass learns in `_fit`, which calls `_fit_deferrer`; in `_adopt` it takes a deferrer with another roster.
+    """
+
+    classes_ = _of_deferrer("classes_")
+    classifier_ = _of_deferrer("classifier_")
+    temperature_ = _of_deferrer("temperature_")
+    targets_ = _of_deferrer("targets_")
+    selection_ = _of_deferrer("selection_")
+    n_iter_ = _of_deferrer("n_iter_")
+    history_ = _of_deferrer("history_")
+    n_features_in_ = _of_deferrer("n_features_in_")
+    feature_names_in_ = _of_deferrer("feature_names_in_")
+    missing_label = _of_deferrer("missing_label")
+    _roster = _of_deferrer("_roster")
+    _seed = _of_deferrer("_seed")
+
+    @available_if(_has("predict_expert_correctness"))
+    def predict_expert_correctness(self, X):
+        """How probable it is that each expert is right about each item.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+
+        Returns
+        -------
+        correctness : ndarray of shape (n_samples, n_experts)
+            By the deferrer, in the order of `experts_`.
+        """
+        check_is_fitted(self)
+        return self.deferrer_.predict_expert_correctness(X)
+
+    @atomic
+    def offboard(self, experts):
+        """Take experts off the roster of the deferrer; nothing is trained again.
+
+        Parameters
+        ----------
+        experts : sequence of hashable, or one name
+            Names.
+
+        Returns
+        -------
+        self : object
+            A target that has lost everybody is not deferred to, unless somebody joins it again.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown.
+        """
+        check_is_fitted(self)
+        self._adopt(copy.copy(self.deferrer_).offboard(experts))
+
+    @available_if(_has("onboard"))
+    @atomic
+    def onboard(self, experts, X, annotations, y=None):
+        """Take experts on as the deferrer does; nothing is trained again.
+
+        Parameters
+        ----------
+        experts : sequence of hashable, or one name
+            Names.
+        X : array-like of shape (n_samples, n_features)
+            Items that they labelled.
+        annotations : array-like or DataFrame of shape (n_samples, len(experts))
+            Their answers, with missing entries.
+        y : array-like of shape (n_samples,), default=None
+            True labels.
+
+        Returns
+        -------
+        self : object
+            The deferrer with a larger roster.
+
+        Raises
+        ------
+        ValueError
+            As the deferrer does.
+        """
+        check_is_fitted(self)
+        self._adopt(copy.copy(self.deferrer_).onboard(experts, X, annotations, y))
+
+    def _fit_deferrer(self, X, y, annotations, X_unlabeled):
+        """Fit a clone of the deferrer, or take a frozen one, whose roster may change here."""
+        if isinstance(self.deferrer, FrozenEstimator):
+            check_is_fitted(self.deferrer)
+            check_consistent_length(X, y, annotations)
+            # nothing is learnt from the labels, but they are to be of the same kind
+            self.deferrer.estimator._known_truth(X, y)
+            self.deferrer_ = copy.copy(self.deferrer.estimator)
+        else:
+            deferrer = clone(with_seed(self.deferrer, self._draw_seed()))
+            self.deferrer_ = deferrer.fit(X, y, annotations=annotations, X_unlabeled=X_unlabeled)
+
+    def _adopt(self, deferrer):
+        """Take a deferrer with another roster."""
+        self.deferrer_ = deferrer
+
+    def _check_items(self, X, reset=False):
+        return self.deferrer_._check_items(X, reset)
+
+    def _classifier_proba(self, items):
+        return self.deferrer_._classifier_proba(items)
