@@ -70,7 +70,11 @@ INSTANCES = [
         "roster",
         expected_failed_checks={"check_complex_data": "its one column is refused before its type"},
     ),
-    Instance(NetClassifier(batch_size=16, **(_SGD | {"max_epochs": 30})), "classifier", grid={"lr": [0.05, 0.1]}),
+    Instance(
+        NetClassifier((16,), max_epochs=20, random_state=0),
+        "classifier",
+        grid={"weight_decay": [0.0, 0.1]},
+    ),
     Instance(
         ClusterDeferral(AnnotatorLDA(**_FAST), n_groups=2, **_GATE),
         "deferrer",
@@ -95,7 +99,7 @@ INSTANCES = [
             answer_hidden_layer_sizes=(4,),
             answer_epochs=3,
             dtype="float64",
-            **(_GATE | {"classifier": None, "max_epochs": 20, "lr": 0.1, "batch_size": 16}),
+            **(_GATE | {"classifier": None, "max_epochs": 12, "lr": 0.2, "batch_size": 32}),
         ),
         "deferrer",
         grid={"coverage": [0.2, 0.8]},
@@ -104,8 +108,8 @@ INSTANCES = [
         SemiSupervisedDeferral(
             threshold=0.5,
             answer_hidden_layer_sizes=(4,),
-            answer_epochs=10,
-            **(_GATE | {"max_epochs": 20, "lr": 0.1, "batch_size": 16}),
+            answer_epochs=6,
+            **(_GATE | {"max_epochs": 8, "lr": 0.1, "batch_size": 32}),
         ),
         "deferrer",
         grid={"threshold": [0.3, 0.95], "unlabeled_weight": [0.0, 1.0]},
