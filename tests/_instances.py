@@ -155,7 +155,7 @@ INSTANCES = [
         grid={"lr": [0.05, 0.1]},
     ),
     Instance(
-        PopulationDeferral(4, context_layer_sizes=(4,), lr=0.05, batch_size=16, **(_SGD | {"max_epochs": 20})),
+        PopulationDeferral(4, context_layer_sizes=(4,), lr=0.05, batch_size=32, **(_SGD | {"max_epochs": 15})),
         "deferrer",
         grid={"context_size": [5, 10], "pooling": ["mean", "attention"]},
     ),
