@@ -1,11 +1,13 @@
 """The one module that touches scikit-learn's private helpers, and what a method of an estimator needs beyond them."""
 
+import contextlib
 import copy
 import functools
 import os
 import sys
 import warnings
 
+import joblib
 import sklearn
 from sklearn.base import _fit_context
 from sklearn.utils import _safe_indexing
@@ -32,8 +34,11 @@ __all__ = [
     "warn",
 ]
 
-# Where the frames of this package and of scikit-learn come from; a warning points to whoever called them.
-_INTERNAL = tuple(os.path.dirname(file) + os.sep for file in (__file__, sklearn.__file__))
+# Files of this package, of scikit-learn and of what they run through: a warning points to whoever called them.
+_INTERNAL = (
+    *(os.path.dirname(module) + os.sep for module in (__file__, sklearn.__file__, joblib.__file__)),
+    contextlib.__file__,
+)
 
 fit_context = _fit_context
 take_rows = _safe_indexing
@@ -68,7 +73,7 @@ def atomic_fit(*, prefer_skip_nested_validation):
 
 
 def warn(message, category=UserWarning):
-    """Warn with the line of the caller who stands outside of this package and of scikit-learn."""
+    """Warn with the line of the caller, outside of this package and of scikit-learn."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INTERNAL):
         level, frame = level + 1, frame.f_back

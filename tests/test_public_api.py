@@ -106,6 +106,18 @@ def test_matplotlib_and_pandas_are_not_imported_with_the_package():
     assert result.returncode == 0, result.stderr
 
 
+def test_modules_are_loaded_on_first_use():
+    code = (
+        "import sys, sklearn_l2d.annotations; assert 'torch' not in sys.modules; import sklearn_l2d; "
+        "assert set(sklearn_l2d.__all__) == set(dir(sklearn_l2d)); "
+        "assert sklearn_l2d.AnnotatorLDA is sklearn_l2d.cluster.AnnotatorLDA; assert 'torch' in sys.modules"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert result.returncode == 0, result.stderr
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = sklearn_l2d.nothing
+
+
 def test_the_type_marker_is_there():
     assert (Path(sklearn_l2d.__file__).parent / "py.typed").is_file()
 
