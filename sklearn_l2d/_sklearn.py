@@ -28,6 +28,7 @@ __all__ = [
     "check_weights",
     "fit_context",
     "get_tags",
+    "not_for_scorers",
     "one_blas_thread",
     "take_rows",
     "transform_output",
@@ -70,6 +71,32 @@ def atomic_fit(*, prefer_skip_nested_validation):
         return fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)(atomic(method))
 
     return decorate
+
+
+def not_for_scorers(available):
+    """Decorate a `decision_function` whose columns are no classes, which an estimator has where `available` says so.
+
+    scikit-learn's scorers and calibrators take the first of "decision_function" and "predict_proba" that is there and
+    true. The method that this gives to an instance is false, so that they go on to the probabilities of the classes.
+    """
+
+    class Method:
+        def __init__(self, method):
+            self.method = method
+
+        def __get__(self, instance, owner=None):
+            if instance is None:
+                return self.method
+            if not available(instance):
+                raise AttributeError(f"This {owner.__name__!r} has no attribute {self.method.__name__!r}")
+            return functools.update_wrapper(_FalseMethod(self.method, instance), self.method)
+
+    return Method
+
+
+class _FalseMethod(functools.partial):
+    def __bool__(self):
+        return False
 
 
 def warn(message, category=UserWarning):

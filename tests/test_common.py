@@ -16,6 +16,9 @@ from _instances import INSTANCES, expected_failed_checks, fit, fitted_to, make_c
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score, average_precision_score, get_scorer, log_loss, roc_auc_score
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -447,3 +450,20 @@ def test_nothing_is_printed_unless_asked(instance, crowd, capsys):
     assert capsys.readouterr() == ("", "")
     fitted(instance, crowd, verbose=1)
     assert "epoch 1/" in capsys.readouterr().out
+
+
+@each_deferrer
+@pytest.mark.parametrize("scoring", ["accuracy", "roc_auc", "average_precision", "neg_log_loss"])
+def test_scorers_of_sklearn_judge_the_classifier(instance, scoring):
+    two = make_crowd(labels=(0, 1))
+    team = fitted(instance, two)
+    proba, labels = team.predict_proba(two.X), team.predict(two.X)
+    expected = {
+        "accuracy": lambda: accuracy_score(two.y, labels),
+        "roc_auc": lambda: roc_auc_score(two.y, proba[:, 1]),
+        "average_precision": lambda: average_precision_score(two.y, proba[:, 1]),
+        "neg_log_loss": lambda: -log_loss(two.y, proba),
+    }[scoring]()
+    assert get_scorer(scoring)(team, two.X, two.y) == pytest.approx(expected)
+    calibrated = CalibratedClassifierCV(FrozenEstimator(team)).fit(two.X, two.y)
+    assert calibrated.predict_proba(two.X).shape == (60, 2)

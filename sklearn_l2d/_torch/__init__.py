@@ -1,1 +1,1 @@
-"""Everything skorch and torch: ensembles of nets, the EM net, batches, seeding and devices."""
+"""How nets are built, trained and asked: skorch and torch, batches, modules, losses, random numbers and devices."""

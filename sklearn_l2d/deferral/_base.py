@@ -9,7 +9,6 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length, check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._annotated_target import split_target
@@ -17,7 +16,7 @@ from .._encoding import encode_table, is_frame
 from .._numerics._answers import expected_correctness
 from .._numerics._assignment import assign_members
 from .._numerics._shares import restricts
-from .._sklearn import atomic, atomic_fit, check_weights, warn
+from .._sklearn import atomic, atomic_fit, check_weights, not_for_scorers, warn
 from .._validation import Items, check_annotations, check_answers, check_items, check_labels, name_list
 from ..crowd import NetClassifier
 from ..metrics import team_accuracy
@@ -161,13 +160,11 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             return proba
         return expand(proba, self.classifier_.classes_, self.classes_)
 
-    @available_if(_has_experts)
+    @not_for_scorers(_has_experts)
     def decision_function(self, X):
         """Scores of everybody who may decide an item; the largest one decides.
 
-        The columns are targets, not classes. Scorers of scikit-learn that would rather rank by a `decision_function`
-        than by probabilities, such as "roc_auc", need ``make_scorer(roc_auc_score, response_method="predict_proba")``
-        to judge the classifier.
+        The columns are targets, not classes: scorers of scikit-learn such as "roc_auc" rank by `predict_proba`.
 
         Parameters
         ----------
