@@ -1,4 +1,4 @@
-"""Who behaves alike: behaviours of annotators, from anonymous votes."""
+"""Clusters and encodings of experts by their behaviour."""
 
 from ._agreement_clustering import AgreementClustering
 from ._annotator_lda import AnnotatorLDA

@@ -1,4 +1,4 @@
-"""Groups of experts who agree on the items that they share."""
+"""Clusters of experts who agree on common items."""
 
 import numbers
 from typing import ClassVar
@@ -13,40 +13,40 @@ from ..metrics._agreement import MEASURES, pairwise_agreement
 
 
 class AgreementClustering(BaseEstimator):
-    """Cluster experts by how much they agree with one another on common items.
+    """Cluster experts by their agreement with one another on common items.
 
-    The earlier way to group annotators (L2D-Clusters appendix B): a coefficient of agreement for every pair, then
-    agglomerative clustering of ``1 - agreement``. It needs neither features nor true labels, but overlap: experts who
-    answered different items cannot be compared, and a newcomer means a new clustering.
+    The earlier way to group annotators (L2D-Clusters appendix B): compute a coefficient of agreement for every pair of
+    experts, then apply agglomerative clustering to ``1 - agreement``. It needs neither features nor true labels, but
+    overlap: experts who annotated different items cannot be compared, and a newcomer needs a new clustering.
 
-    Mind the axes: as everywhere, the experts are the *columns* of the annotations; there is a label per column.
+    Note the axes: the experts are the *columns* of the annotations, and there is one cluster label per column.
 
     Parameters
     ----------
     n_clusters : int, default=2
-        Number of clusters.
+        Number of clusters K.
 
     measure : {"kappa", "alpha", "accuracy"}, default="kappa"
         Cohen's kappa, Krippendorff's alpha or the share of equal answers, see
         :func:`sklearn_l2d.metrics.pairwise_agreement`.
 
     linkage : {"average", "complete", "single"}, default="average"
-        How the distance of two clusters follows from that of their experts.
+        How the distance of two clusters is computed from the distances of their experts.
 
     min_overlap : int, default=2
-        Smallest number of common items for which two experts are compared. The agreement of other pairs is imputed:
-        the mean of the two experts' mean agreements with everybody else, where an expert without any comparison has
-        the mean of all pairs.
+        Smallest number of common items for which two experts are compared. The agreement of other pairs is imputed by
+        the mean of the two experts' mean agreements with the other experts; an expert without any comparison has the
+        mean of all pairs.
 
     missing_label : object, default=None
-        Marker of a missing annotation. None takes NaN, None, pandas.NA, masked entries and -1.
+        Marker of a missing annotation. None stands for NaN, None, pandas.NA, masked entries and -1.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_experts,)
         Cluster of every expert.
     agreement_ : ndarray of shape (n_experts, n_experts)
-        Agreement of every pair, NaN where it was imputed.
+        Agreement of every pair of experts, NaN where it was imputed.
     experts_ : ndarray of shape (n_experts,), dtype=object
         Names of the experts.
     n_features_in_ : int
@@ -54,8 +54,8 @@ class AgreementClustering(BaseEstimator):
 
     See Also
     --------
-    AnnotatorLDA : Needs no overlap, and places newcomers.
-    sklearn_l2d.metrics.pairwise_agreement : The similarities.
+    AnnotatorLDA : Needs no overlap, and finds memberships of newcomers.
+    sklearn_l2d.metrics.pairwise_agreement : The coefficients of agreement.
 
     References
     ----------
@@ -92,14 +92,14 @@ class AgreementClustering(BaseEstimator):
         Parameters
         ----------
         annotations : array-like or DataFrame of shape (n_samples, n_experts)
-            Who answered what, one column per expert, with missing entries.
+            Annotations of the experts, one column per expert, with missing entries.
         y : object, default=None
             Ignored.
 
         Returns
         -------
         self : AgreementClustering
-            The fitted estimator. A fit that fails leaves an earlier one as it was.
+            The fitted estimator. If fitting fails, it stays as it was before.
 
         Raises
         ------
@@ -155,7 +155,7 @@ class AgreementClustering(BaseEstimator):
 
 
 def impute_agreement(agreement):
-    """Agreement with an estimate where two experts could not be compared; 1 on the diagonal."""
+    """Agreement with imputed values for pairs that could not be compared; 1 on the diagonal."""
     known = np.isfinite(agreement) & ~np.eye(len(agreement), dtype=bool)
     everybody = agreement[known].mean()
     mean = np.where(known, agreement, 0.0).sum(1) / np.maximum(known.sum(1), 1)

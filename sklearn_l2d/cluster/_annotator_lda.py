@@ -1,4 +1,4 @@
-"""Latent behaviours of annotators, learnt from anonymous vote counts: the net, its phases, and memberships."""
+"""Latent behaviours of annotators, learnt from anonymous vote counts, and memberships of experts."""
 
 import copy
 import numbers
@@ -24,11 +24,11 @@ from .._torch._net import NET_CONSTRAINTS, Net, build_net, check_net, predict_ba
 from .._torch._seeding import own_state
 from ..annotations import encode_counts
 
-_IDLE = 0.01  # share of the votes below which a cluster is idle, and distance below which two answer alike
+_IDLE = 0.01  # clusters below this share of the votes are idle; clusters below this distance answer alike
 
 
 class AnnotationNet(Net):
-    """EM on sparse counts: each batch runs an E-step and gives the M-step its loss.
+    """Net trained by EM on sparse counts: the loss of a batch is that of the M-step after an E-step.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ def build_annotation_net(params, items, n_classes, alpha, seed):
 
 
 def drop_consensus(net):
-    """Forget the consensus net, which has done its work, and with it the state of its optimiser."""
+    """Remove the consensus net and the state of its optimiser."""
     net.module_.phase, net.module_.consensus = "em", None
     net.initialize_optimizer()
 
@@ -113,9 +113,9 @@ def survey(net, X, labels, votes):
     Returns
     -------
     weights : ndarray of shape (K,)
-        Share of the votes that each behaviour carries, ``sum T zeta / sum T``.
+        Share of the votes that each behaviour accounts for, ``sum T zeta / sum T``.
     agreement : ndarray of shape (K,)
-        Mean probability that it gives to a vote.
+        Mean probability that each behaviour gives to a vote.
     distance : ndarray of shape (K, K)
         As returned by `largest_distance`, over all items.
     """
@@ -138,7 +138,7 @@ def largest_distance(proba):
 
 
 def warn_of_collapse(weights, distance):
-    """Warn of clusters that carry less than 1 % of the votes, and of pairs that answer alike everywhere."""
+    """Warn of clusters with less than 1 % of the votes, and of pairs that answer alike on all items."""
     idle = np.flatnonzero(weights < _IDLE)
     twins = np.argwhere(np.triu(distance < _IDLE, k=1))
     problems = []
@@ -154,7 +154,7 @@ def warn_of_collapse(weights, distance):
 
 
 class TrainingData(NamedTuple):
-    """Checked rows of a fit: items, distinct classes of their votes and how many, and all classes."""
+    """Checked rows of a fit: items, distinct classes of their votes, numbers of votes, and all classes."""
 
     X: np.ndarray
     labels: np.ndarray
@@ -163,7 +163,7 @@ class TrainingData(NamedTuple):
 
 
 def observed_log_proba(batches, codes):
-    """Log-probability that each behaviour gives to each annotation that was made.
+    """Log-probability that each behaviour gives to each annotation.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def observed_log_proba(batches, codes):
     log_f : ndarray of shape (n_annotations, K)
         One row per annotation.
     expert : ndarray of shape (n_annotations,)
-        Who made it.
+        Position of the expert who made it.
     """
     log_f, expert = [], []
     for rows, log_proba in batches:
@@ -189,7 +189,7 @@ def observed_log_proba(batches, codes):
 
 def one_column(annotations):
     """Annotations of one expert as a table of one column, from shape (n,) or (n, 1)."""
-    if hasattr(annotations, "iloc"):  # pandas, of which nothing else is needed
+    if hasattr(annotations, "iloc"):  # pandas, which is not imported here
         table = annotations if hasattr(annotations, "columns") else annotations.to_frame()
     elif hasattr(annotations, "shape"):
         table = annotations[:, None] if len(annotations.shape) == 1 else annotations
@@ -205,7 +205,7 @@ def one_column(annotations):
 
 
 def solve_membership(method, log_f, expert, n_experts, *, prior, alpha, start, n_iter):
-    """Membership (M, K) of every expert; anything for an expert without annotations.
+    """Memberships (M, K) of the experts; undefined for an expert without annotations.
 
     Parameters
     ----------
@@ -216,11 +216,11 @@ def solve_membership(method, log_f, expert, n_experts, *, prior, alpha, start, n
     n_experts : int
         M.
     prior : ndarray of shape (K,)
-        "map": Dirichlet pseudo-counts.
+        Dirichlet pseudo-counts, for "map".
     alpha : ndarray of shape (K,)
-        "average": concentration of the items' mixtures.
+        Concentration of the items' mixtures, for "average".
     start, n_iter : float, int
-        "variational": entries of alpha at the start, and iterations.
+        Entries of alpha at the start, and number of iterations, for "variational".
     """
     if method == "map":
         return mixture_weights(log_f, expert, n_experts, prior=prior)[0]
@@ -232,7 +232,7 @@ def solve_membership(method, log_f, expert, n_experts, *, prior, alpha, start, n
 
 
 def check_n_items(n_items, n_pool):
-    """Refuse a number of items that the pool cannot give."""
+    """Refuse a number of items that is invalid or larger than the pool."""
     if not isinstance(n_items, numbers.Integral) or isinstance(n_items, bool):
         raise TypeError(f"n_items={n_items!r} is no integer; pass the number of items to suggest.")
     if not 1 <= n_items <= n_pool:
@@ -240,61 +240,62 @@ def check_n_items(n_items, n_pool):
 
 
 class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Find behaviours in anonymous annotations, then say which behaviour each expert looks like.
+    """Find behaviours in anonymous annotations, and memberships of experts in them.
 
-    `fit` needs only how many people chose each class of each item, not who they were: a latent Dirichlet
-    allocation whose topics are neural classifiers (L2D-Clusters, section 3.1). `transform` then places experts
-    from a small set of items whose annotators are known; no ground truth is needed anywhere.
+    `fit` needs the number of votes for each class of each item, not the names of the annotators: the model is a latent
+    Dirichlet allocation whose topics are neural classifiers (L2D-Clusters, section 3.1). `transform` then finds the
+    memberships of experts by a small set of items whose annotators are known. True labels are not needed.
 
-    Mind the rows: ``transform(X, annotations)`` has one row per *expert*. ``transform(X)`` alone has one row per
-    sample, each equal to `cluster_weights_`, which is what is known about an expert of whom nothing is known.
+    Note the rows: ``transform(X, annotations)`` has one row per *expert*. ``transform(X)`` has one row per sample, each
+    equal to `cluster_weights_`, the membership of an unknown expert.
 
     Parameters
     ----------
     n_clusters : int, default=2
-        Number of behaviours K. 1 is a single classifier of the mean label distribution.
+        Number of clusters K, one for each behaviour. 1 is a single classifier of the mean label distribution.
 
     alpha : float or array-like of shape (n_clusters,), default=50.0
-        Dirichlet concentration of the items' mixtures. Large values say that every item is annotated by the same
-        mixture of behaviours.
+        Dirichlet concentration of the items' mixtures. With large values, every item is annotated by the same mixture
+        of behaviours.
 
     init : {"consensus", "random"}, default="consensus"
-        "consensus" trains one net on the mean label distribution first, then holds the behaviours to sharpened and
-        flattened versions of it, so that cluster 0 takes the votes that agree and the last cluster the dissent,
-        the same way everywhere in `X` and for every seed. "random" is the recipe of the paper: different seeds
-        then find different, locally inconsistent clusters.
+        "consensus" trains one net on the mean label distribution first and then holds the behaviours to sharpened and
+        flattened versions of it. Cluster 0 then takes the votes that agree with the consensus and the last cluster the
+        dissent, in the same way everywhere in `X` and for every seed. "random" is the initialisation of the paper, for
+        which different seeds find different, locally inconsistent clusters.
 
     n_consensus_epochs : int, default=20
-        Epochs of the consensus net (`init="consensus"`).
+        Number of epochs of the consensus net, for ``init="consensus"``.
 
     n_anchor_epochs : int, default=20
-        How many of the `max_epochs` are held to the consensus (`init="consensus"`).
+        Number of the first epochs of `max_epochs` in which the behaviours are held to the consensus, for
+        ``init="consensus"``.
 
     module : callable, default=None
         Class or function called with `n_outputs` that returns a torch module from batches of `X` to logits;
-        `functools.partial` sets its other arguments. Each cluster gets its own copy, and `X` may then have any
-        number of dimensions. None is a multilayer perceptron.
+        `functools.partial` sets its other arguments. `X` may then have any number of dimensions. None is a multilayer
+        perceptron. Each cluster has its own copy.
 
     hidden_layer_sizes : tuple of int, default=(128,)
-        Hidden units of the default perceptron.
+        Hidden units of the perceptron.
 
     optimizer : {"sgd", "adam"} or callable, default="sgd"
-        Name, or a class with the signature of torch optimisers.
+        Name, or a class with the signature of torch's optimisers.
 
     lr : float, default=0.1
         Learning rate at the start of the cosine schedule.
 
     momentum : float, default=0.9
-        Momentum of "sgd"; it plays the part of the moving average of online EM.
+        Momentum of "sgd". It takes the place of the moving average of online EM.
 
     weight_decay : float, default=0.015
-        L2 penalty, averaged over the behaviours: K that answer alike pay as much as one.
+        L2 penalty, averaged over the behaviours: K behaviours that answer alike have the penalty of one.
 
     batch_size : int, default=128
         Items per training step.
 
     max_epochs : int, default=60
-        Epochs of EM, including `n_anchor_epochs`.
+        Number of epochs of EM, including `n_anchor_epochs`.
 
     max_e_steps : int, default=20
         Largest number of sweeps of the E-step.
@@ -303,32 +304,32 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         An item's E-step stops when no cluster gains or loses more than this many votes.
 
     membership : {"map", "variational", "average"}, default="map"
-        How an expert's membership is found. "map" is the maximum a posteriori mixture weights, solved to optimality.
-        "variational" is Algorithm 1 of the paper, whose softness comes from where it starts and when it stops;
-        "average" is the Dirichlet of its appendix F, which stays near `cluster_weights_` when `alpha` is large.
+        How the membership of an expert is found. "map" is the maximum a posteriori mixture weights, solved to
+        optimality. "variational" is Algorithm 1 of the paper, whose softness depends on where it starts and when it
+        stops. "average" is the Dirichlet of its appendix F, which stays near `cluster_weights_` when `alpha` is large.
 
     membership_prior : float, default=1.0
-        Pseudo-counts spread over `cluster_weights_` that soften a "map" membership; 0 is maximum likelihood.
+        Pseudo-counts of a "map" membership, in proportion to `cluster_weights_`; 0 is maximum likelihood.
 
     membership_start : float, default=50.0
-        Entries of the Dirichlet parameter from which "variational" starts.
+        Entries of the Dirichlet parameter at the start of "variational".
 
     membership_iter : int, default=200
-        Iterations of "variational".
+        Number of iterations of "variational".
 
     likelihood : {"auto", "exact", "sobol"}, default="auto"
-        Held-out likelihood used by `score`. "auto" is decided by `fit`, from `n_clusters` and the largest number of
-        votes of an item; fix it when scores of different settings are compared.
+        Held-out likelihood of `score`. With "auto", `fit` chooses it by `n_clusters` and the largest number of votes of
+        an item; set it when scores of different settings are compared.
 
     missing_label : object, default=None
-        Marker of a missing annotation. None takes NaN, None, pandas.NA and masked entries, and also -1 unless -1
-        is a class.
+        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
+        a class.
 
     warm_start : bool, default=False
-        Continue from the previous `fit` with `max_epochs` of EM.
+        Whether `fit` continues the training of the previous nets, with `max_epochs` of EM.
 
     device : str, default="auto"
-        "auto" takes CUDA when there is one; or "cpu", "cuda", "cuda:1", ...
+        Device of the training: "cpu", "cuda", "cuda:1", ... "auto" is CUDA if there is a CUDA device, else the CPU.
 
     dtype : {"float32", "float64"}, default="float32"
         Floating type of the training.
@@ -337,26 +338,26 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         1 prints a line per epoch, 2 shows progress bars.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts and of the shuffling.
+        Seed of the initial weights and the shuffling.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Class labels, in the order of the columns of the counts.
+        Sorted class labels.
     cluster_weights_ : ndarray of shape (n_clusters,)
-        Share of all votes that each behaviour carries, ``sum T zeta / sum T`` of the last E-step.
+        Share of all votes that each behaviour accounts for, ``sum T zeta / sum T`` of the last E-step.
     alpha_ : ndarray of shape (n_clusters,)
         Concentration of each cluster.
     likelihood_ : {"exact", "sobol"}
-        Likelihood used where `likelihood="auto"`.
+        Likelihood that is used with ``likelihood="auto"``.
     n_iter_ : int
-        Epochs run, those of the consensus net included.
+        Number of epochs of the nets, including `n_consensus_epochs`.
     history_ : list of dict
         Phase, loss (nats per vote) and duration (seconds) of every epoch.
     device_ : str
-        Where the nets are.
+        Device of the nets.
     net_ : object
-        The trained nets; private in everything but name.
+        The trained nets; their interface is private.
     n_features_in_ : int
         Number of columns of `X`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -364,20 +365,20 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     See Also
     --------
-    sklearn_l2d.metrics.consensus_agreement : The rival that needs one net only.
-    sklearn_l2d.inspection.MembershipDisplay : Picture of the memberships.
+    sklearn_l2d.metrics.consensus_agreement : An alternative with one net only.
+    sklearn_l2d.inspection.MembershipDisplay : Plots the memberships.
 
     Notes
     -----
-    The E-step works on counts, per distinct class of an item (L2D-Clusters Eq. 13, 16), the M-step is stochastic
-    gradient descent on ``-sum T zeta ln f / sum T`` (section 3.3). Eq. 2 and 3 are solved in the mean of the
-    Dirichlet, the only part of it that one annotation per item identifies (corrected).
+    The E-step uses counts per distinct class of an item (L2D-Clusters Eq. 13, 16); the M-step is stochastic gradient
+    descent on ``-sum T zeta ln f / sum T`` (section 3.3). Eq. 2 and 3 are solved for the mean of the Dirichlet, the
+    only part of it that one annotation per item identifies (corrected).
 
-    Anonymous counts show an axis of agreement with the consensus. They cannot show specialists of equal overall
-    accuracy, since nothing in a count links an annotator across classes.
+    Anonymous counts show how much annotators agree with the consensus. They do not show specialists of equal overall
+    accuracy, since a count does not link the annotations of an annotator across classes.
 
-    ``FrozenEstimator(lda)`` and the search objects of scikit-learn do not pass annotations on to `transform`: call
-    the estimator itself, for instance ``search.best_estimator_``.
+    ``FrozenEstimator(lda)`` and the search objects of scikit-learn do not pass annotations to `transform`: call the
+    estimator itself, for instance ``search.best_estimator_``.
 
     References
     ----------
@@ -482,22 +483,22 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
             Items, best with columns of similar sizes (see `StandardScaler`).
         y : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape (n_samples,)
-            Votes per class, real-valued weights allowed, where a zero row is an item that nobody annotated and the
-            columns of a DataFrame name the classes; or one label per item, as one anonymous annotation each.
+            Votes per class, which may be real-valued weights. The columns of a DataFrame name the classes, and a row of
+            zeros is an item without annotations. Or one label per item, as one anonymous annotation each.
 
         Returns
         -------
         self : AnnotatorLDA
-            The fitted estimator. A fit that fails leaves an earlier one as it was.
+            The fitted estimator. If fitting fails, it stays as it was before.
 
         Raises
         ------
         ValueError
-            If `X` or `y` is not what is described above, or `alpha` or `n_clusters` does not go with them.
+            If `X` or `y` is not as described, or `alpha` or `n_clusters` does not match them.
         TypeError
             If `module` is a module instance.
         RuntimeError
-            If `device` names CUDA and there is none.
+            If `device` is CUDA and there is no CUDA device.
         FloatingPointError
             If the loss is not finite.
         """
@@ -524,10 +525,10 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     @atomic_fit(prefer_skip_nested_validation=True)
     def partial_fit(self, X, y, classes=None):
-        """Learn from one more chunk of a stream, one epoch per call at a constant learning rate.
+        """Learn from one more chunk of a stream: one epoch per call, at a constant learning rate.
 
-        With the consensus start, the consensus net learns beside the behaviours and anchors them during the first
-        ``n_consensus_epochs + n_anchor_epochs`` calls.
+        With ``init="consensus"``, the consensus net is trained together with the behaviours and anchors them during the
+        first ``n_consensus_epochs + n_anchor_epochs`` calls.
 
         Parameters
         ----------
@@ -536,7 +537,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         y : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape (n_samples,)
             As in `fit`.
         classes : array-like of shape (n_classes,), default=None
-            All class labels that will ever occur; needed in the first call where `y` does not show them all.
+            All classes, for the first call if `y` does not have them all.
 
         Returns
         -------
@@ -562,38 +563,38 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._finish(data, net, history, seed, calls + 1)
 
     def transform(self, X, annotations=None, return_std=False):
-        """Membership of every expert, from items whose annotators are known (L2D-Clusters Eq. 2 and 3, corrected).
+        """Find the memberships of experts by items whose annotators are known (L2D-Clusters Eq. 2 and 3, corrected).
 
-        Without `annotations` it has one row per *sample*, each equal to `cluster_weights_`.
+        Without `annotations`, the result has one row per *sample*, each equal to `cluster_weights_`.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
             Identified items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Who answered what, one column per expert, with missing entries.
+            Annotations of the experts, one column per expert, with missing entries.
         return_std : bool, default=False
-            Also return how uncertain each membership is.
+            Whether to also return the standard deviations of the memberships.
 
         Returns
         -------
         membership : ndarray or DataFrame of shape (n_experts, n_clusters)
-            One row per expert on the simplex; with pandas output, indexed by expert.
+            Memberships of the experts; rows sum to 1. With pandas output, the index is the names of the experts.
         std : ndarray of shape (n_experts, n_clusters)
-            Posterior standard deviation under a flat Dirichlet prior beside `membership_prior`, by Laplace's
-            approximation; only with `return_std`.
+            Posterior standard deviations under a flat Dirichlet prior beside `membership_prior`, by Laplace's
+            approximation. Only returned if `return_std` is True.
 
         Raises
         ------
         NotFittedError
             Before `fit`.
         ValueError
-            If an annotation is not one of `classes_`, or the rows do not match those of `X`.
+            If an annotation is not in `classes_`, or the number of rows is not that of `X`.
 
         Warns
         -----
         UserWarning
-            If an expert has no annotation; the membership is then `cluster_weights_`.
+            If an expert has no annotation. The membership is then `cluster_weights_`.
         """
         check_is_fitted(self)
         items = self._check_items(X)
@@ -629,14 +630,14 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return (membership, weight_deviations(log_f, expert, len(experts), prior)) if return_std else membership
 
     def fit_transform(self, X, y, annotations=None):
-        """Fit to anonymous annotations, then place the experts of the same items.
+        """Fit to anonymous annotations, and find the memberships of the experts of the same items.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
             Items.
         y : array-like of shape (n_samples, n_classes) or (n_samples,)
-            As in `fit`; an `AnnotatedTarget` brings its annotations along.
+            As in `fit`; an `AnnotatedTarget` also brings the annotations.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
             As in `transform`.
 
@@ -649,7 +650,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self.fit(X, y).transform(X, annotations)
 
     def predict(self, X, annotations=None):
-        """Cluster of every expert: the largest entry of the membership.
+        """Predict the cluster of every expert, the one of the largest membership.
 
         Parameters
         ----------
@@ -661,40 +662,40 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Returns
         -------
         cluster : ndarray of shape (n_experts,), or (n_samples,) without annotations
-            Integers from 0, the cluster that agrees most with the consensus.
+            Positions of the clusters; 0 is the cluster that agrees most with the votes.
         """
         return np.asarray(self.transform(X, annotations)).argmax(1)
 
     def suggest_items(self, X_pool, X=None, annotations=None, n_items=1):
-        """Items whose answers would tell most about the membership of one newcomer.
+        """Suggest the items whose annotations tell most about the membership of one newcomer.
 
-        An item is worth the expected fall of the posterior variance of the membership, summed over the clusters, when
-        the newcomer answers it. With weights ``a`` whose posterior has mean ``m`` and covariance ``V``, and answer
-        ``t`` of probability ``Pr(t | x, a) = sum_k a_k f_t(x; theta_k)``, that is
-        ``sum_t |V f_t|^2 / (f_t' m)``. `m` and `V` are those behind ``transform(..., return_std=True)``: the prior is
-        a Dirichlet with parameters ``1 + membership_prior * cluster_weights_``, so that ``membership_prior=0`` leaves
-        the flat one, and the first item can be chosen without any label.
+        The value of an item is the expected decrease of the posterior variance of the membership, summed over the
+        clusters, if the newcomer annotates it. With weights ``a`` whose posterior has mean ``m`` and covariance ``V``,
+        and an answer ``t`` of probability ``Pr(t | x, a) = sum_k a_k f_t(x; theta_k)``, the value is
+        ``sum_t |V f_t|^2 / (f_t' m)``. `m` and `V` are those of ``transform(..., return_std=True)``: the prior is a
+        Dirichlet with parameters ``1 + membership_prior * cluster_weights_``, so that ``membership_prior=0`` is the
+        flat prior, and the first item can be chosen without any annotation.
 
-        Items are chosen one after the other. Each adds its Fisher information to the inverse of `V` before the next is
-        chosen, so that the next tells something else. Ask for one item at a time and pass the labels so far where you
-        can.
+        Items are chosen one after another. The Fisher information of each is added to the inverse of `V` before the
+        next is chosen, so that the items complement one another. If possible, ask for one item at a time and pass all
+        annotations so far.
 
         Parameters
         ----------
         X_pool : array-like of shape (n_pool, n_features), or (n_pool, ...) with a `module`
-            Items that may be asked; leave out those that the newcomer has labelled.
+            Items that may be suggested; leave out items that the newcomer has annotated.
         X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`, default=None
-            Items that the newcomer has labelled. None or no rows: nothing is known yet.
+            Items that the newcomer has annotated. None, or an array without rows, if there are none.
         annotations : array-like of shape (n_samples,) or (n_samples, 1), default=None
-            Labels of the newcomer for `X`; missing entries are left out.
+            Annotations of `X` by the newcomer; missing entries are ignored.
         n_items : int, default=1
             Number of items to suggest.
 
         Returns
         -------
         indices : ndarray of shape (n_items,)
-            Rows of `X_pool`, in the order of asking. Equal items are taken in their order in the pool, and so is the
-            whole pool where nothing can be learnt, as with one cluster.
+            Rows of `X_pool`, in the order in which they should be asked. Items of equal value are in the order of the
+            pool; with one cluster, this holds for all items.
 
         Raises
         ------
@@ -708,13 +709,13 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         See Also
         --------
-        transform : The membership after the answers, and its standard deviation.
+        transform : Memberships after the annotations, and their standard deviations.
 
         Notes
         -----
-        The worth of the first item is exact for a posterior of this mean and covariance (law of total variance); the
-        covariance is Laplace's approximation. It is the worth of labels to the membership *under the model*: where an
-        expert is no mixture of the behaviours, chosen items can leave another membership than random ones.
+        The value of the first item is exact for a posterior with this mean and covariance (law of total variance); the
+        covariance is Laplace's approximation. The value holds *under the model*: if an expert is not a mixture of the
+        behaviours, suggested items can lead to another membership than random ones.
 
         Examples
         --------
@@ -740,7 +741,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return most_informative(proba, weights[0], covariance[0], n_items)
 
     def predict_annotation_proba(self, X):
-        """What an annotator of each behaviour would answer.
+        """Predict the answers of an annotator of each behaviour.
 
         Parameters
         ----------
@@ -756,7 +757,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return np.exp(np.concatenate([log_proba for _, log_proba in self._log_proba(self._check_items(X))]))
 
     def item_posterior(self, X, y):
-        """Posterior mixture of behaviours behind the votes for each item (rho of L2D-Clusters Eq. 16).
+        """Posterior mixture of the behaviours for each item, given its votes (rho of L2D-Clusters Eq. 16).
 
         Parameters
         ----------
@@ -793,7 +794,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Returns
         -------
         score : float
-            Scores of chunks combine with the votes as weights; it does not depend on the batching.
+            Mean over votes: combine scores of chunks with the numbers of votes as weights.
         """
         return self._score(X, y, self.likelihood)
 
@@ -807,7 +808,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         y : array-like of shape (n_samples, n_classes) or (n_samples,)
             As in `fit`.
         method : {"auto", "exact", "sobol"}, default="auto"
-            "auto" is the method of `score`; perplexities by different methods are not to be compared.
+            "auto" is the method of `score`. Perplexities by different methods are not comparable.
 
         Returns
         -------
@@ -819,7 +820,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return float(np.exp(-self._score(X, y, self.likelihood if method == "auto" else method)))
 
     def used_clusters(self, X):
-        """Clusters that carry some of the votes and are no copy of an earlier one.
+        """Find the clusters that account for some of the votes and are not copies of an earlier one.
 
         Parameters
         ----------
@@ -829,8 +830,8 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Returns
         -------
         used : ndarray of bool of shape (n_clusters,)
-            True where a cluster carries at least 1 % of the votes of `fit` and, on some of the items, answers unlike
-            each earlier cluster of this kind: by a total variation of at least 0.01.
+            True where a cluster accounts for at least 1 % of the votes of `fit` and differs from each earlier such
+            cluster by a total variation of at least 0.01 on some item.
         """
         check_is_fitted(self)
         items, distance = self._check_items(X), 0.0
@@ -862,7 +863,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return validate_data(self, X, reset=reset, dtype=self.dtype, allow_nd=self.module is not None)
 
     def _check_training_data(self, X, y, classes, fresh):
-        """Checked rows of a fit, which is a `fresh` one or goes on from the last."""
+        """Checked rows of a fit, which is `fresh` or continues the previous one."""
         check_net(self.get_params(deep=False))
         X = self._check_items(X, reset=fresh)
         counts, classes = encode_counts(y, classes=classes)
@@ -888,11 +889,11 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return copy.deepcopy(self.net_), self._seed, self._n_calls
 
     def _finish(self, data, net, history, seed, n_calls):
-        """Set the fitted attributes, clusters in the order of their agreement with the votes."""
+        """Set the fitted attributes; the clusters are ordered by their agreement with the votes."""
         weights, agreement, distance = survey(net, data.X, data.labels, data.votes)
         order = np.argsort(-agreement, kind="stable")
         weights, distance = weights[order], distance[np.ix_(order, order)]
-        if net.module_.phase == "em":  # clusters start alike
+        if net.module_.phase == "em":  # before, clusters are alike
             warn_of_collapse(weights, distance)
         self.classes_ = data.classes
         self.cluster_weights_ = weights
@@ -921,13 +922,13 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self)
         parts = list(self._voted_log_proba(X, y))
         if method == "auto":
-            # real-valued votes have no exact likelihood, whatever fit saw
+            # real-valued votes have no exact likelihood, even if those of fit were whole numbers
             method = self.likelihood_ if all(is_whole(votes) for _, votes in parts) else "sobol"
         total = sum(log_marginal(log_f, votes, self.alpha_, method).sum() for log_f, votes in parts)
         return float(total / sum(votes.sum() for _, votes in parts))
 
     def _log_proba_of_one(self, X, annotations):
-        """Log-probability (n_annotations, K) of the labels of one expert, who may have none."""
+        """Log-probability (n_annotations, K) of the annotations of one expert, who may have none."""
         if (X is None) != (annotations is None):
             given, lacking = ("annotations", "X") if X is None else ("X", "annotations")
             raise ValueError(f"{lacking} is None although {given} is given; pass both, or neither.")

@@ -1,4 +1,4 @@
-"""Experts as tables of their competence per class, from counts of right answers."""
+"""Encodings of experts by their competence per class, from counts of right answers."""
 
 from typing import ClassVar
 
@@ -10,44 +10,43 @@ from ._expert_encoder import ExpertEncoder
 
 
 class BetaExpertEncoder(ExpertEncoder):
-    """Encode every expert by the posterior of a Beta-Binomial model of the right answers per class.
+    """Encode every expert by the posterior of a Beta-Binomial model of right answers per class.
 
-    The hand-crafted encoding of EA-L2D, a baseline of L2D-Clusters section 5.1. It counts how often an expert is
-    right on the items of each true class, so that it can tell experts apart only by class: the features of the items
-    are checked, but make no difference.
+    This is the hand-crafted encoding of EA-L2D, a baseline of L2D-Clusters section 5.1. It counts how often an expert
+    is right on the items of each true class. The features of the items are checked, but not used.
 
-    Mind the rows: ``transform(X, annotations, y)`` has one row per *expert*. ``transform(X)`` alone has one row per
-    sample, each the prior, which is what is known about an expert of whom nothing is known.
+    Note the rows: ``transform(X, annotations, y)`` has one row per *expert*. ``transform(X)`` has one row per sample,
+    each equal to the encoding of an unknown expert, the prior.
 
     Parameters
     ----------
     prior : tuple of two floats, default=None
-        Pseudo-counts of right and of wrong answers, the same for every expert and class; (1, 1) is the flat prior.
-        None is empirical Bayes: the competence in a class is shrunk towards the expert's own correctness and that
-        towards everybody's, by as much as the annotations given to `fit` suggest. Without annotations in `fit`, None
+        Pseudo-counts of right and wrong answers, the same for every expert and class; (1, 1) is the flat prior. None is
+        empirical Bayes: the competence in a class is shrunk towards the expert's own correctness, and that towards the
+        correctness of all experts, by as much as the annotations in `fit` suggest. Without annotations in `fit`, None
         is the flat prior.
 
     with_variance : bool, default=False
-        Whether the posterior variances follow the posterior means, as in L2D-Clusters section 5.1.
+        Whether the encoding has the posterior variances after the posterior means, as in L2D-Clusters section 5.1.
 
     classes : array-like of shape (n_classes,), default=None
-        Sorted labels of all classes. None takes those of `y` and `annotations` in `fit`.
+        Sorted labels of all classes. None takes the labels of `y` and `annotations` in `fit`.
 
     missing_label : object, default=None
-        Marker of a missing annotation. None takes NaN, None, pandas.NA and masked entries, and also -1 unless -1
-        is a class.
+        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
+        a class.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Class labels, in the order of the encoding.
+        Sorted class labels.
     experts_ : ndarray of shape (n_experts,), dtype=object
         Names of the experts in `fit`.
     center_ : float
-        Competence of an expert of whom nothing is known.
+        Competence of an unknown expert.
     strengths_ : tuple of two floats
-        Answers that `center_` counts as in the correctness of an expert, infinite with a given `prior`, and that this
-        correctness counts as in a class.
+        Numbers of answers that the priors count as: `center_` in the correctness of an expert (infinite with a given
+        `prior`), and this correctness in the competence in a class.
     n_features_in_ : int
         Number of columns of `X`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -55,7 +54,7 @@ class BetaExpertEncoder(ExpertEncoder):
 
     See Also
     --------
-    AnnotatorLDA : Memberships that need no true labels and see more than classes.
+    AnnotatorLDA : Memberships that need no true labels and use the features of the items.
     FuzzyCMeans : Clusters the encodings.
 
     References

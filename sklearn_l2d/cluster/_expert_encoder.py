@@ -1,4 +1,4 @@
-"""What the encoders of experts share: items, true labels and annotations in, one row per expert out."""
+"""Base class of the encoders of experts, which return one row per expert."""
 
 from typing import ClassVar
 
@@ -16,9 +16,8 @@ from .._sklearn import atomic_fit, transform_output, warn
 class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of the encoders of experts.
 
-    A subclass has the parameters `classes` and `missing_label`. It learns in `_learn(items, y_codes, codes)`, encodes
-    in `_encode` with the same arguments, and `_nobody()` is the encoding (n_dims,) of an expert of whom nothing is
-    known.
+    A subclass has the parameters `classes` and `missing_label`. It learns in `_learn(items, y_codes, codes)` and
+    encodes in `_encode` with the same arguments; `_nobody()` returns the encoding (n_dims,) of an unknown expert.
     """
 
     __metadata_request__fit: ClassVar = {"annotations": True}
@@ -26,26 +25,26 @@ class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     @atomic_fit(prefer_skip_nested_validation=True)
     def fit(self, X, y, annotations=None):
-        """Learn from items with true labels what tells experts apart.
+        """Fit the encoder to items with true labels and annotations.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Items.
         y : array-like of shape (n_samples,)
-            True labels; an `AnnotatedTarget` brings its annotations along.
+            True labels; an `AnnotatedTarget` also brings the annotations.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            What the experts answered, with missing entries.
+            Annotations of the experts, one column per expert, with missing entries.
 
         Returns
         -------
         self : object
-            The fitted encoder. A fit that fails leaves an earlier one as it was.
+            The fitted encoder. If fitting fails, it stays as it was before.
 
         Raises
         ------
         ValueError
-            If the data are not as described, `y` has one class only, or a label is not in `classes`.
+            If the data are not as described, if `y` has one class only, or if a label is not in `classes`.
         """
         y, annotations = split_target(y, annotations)
         items = self._check_items(X, reset=True)
@@ -67,36 +66,36 @@ class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._learn(items, self._label_codes(y, len(items)), codes)
 
     def transform(self, X, annotations=None, y=None):
-        """Encoding of every expert, from items whose true labels are known.
+        """Encode every expert by annotations of items whose true labels are known.
 
-        Without `annotations` it has one row per *sample*, each the encoding of an expert of whom nothing is known.
+        Without `annotations`, the result has one row per *sample*, each equal to the encoding of an unknown expert.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts) or AnnotatedTarget, default=None
-            Who answered what, one column per expert, with missing entries. An `AnnotatedTarget` brings `y` along,
-            for instance through a pipeline, which hands on no `y`.
+            Annotations of the experts, one column per expert, with missing entries. An `AnnotatedTarget` also brings
+            `y`, for instance through a pipeline, which does not pass `y` to `transform`.
         y : array-like of shape (n_samples,), default=None
-            True labels; needed with `annotations`.
+            True labels. They are required with `annotations`.
 
         Returns
         -------
         encoding : ndarray or DataFrame of shape (n_experts, n_dims)
-            One row per expert; with pandas output, indexed by expert.
+            Encodings of the experts. With pandas output, the index is the names of the experts.
 
         Raises
         ------
         NotFittedError
             Before `fit`.
         ValueError
-            If `y` is missing, a label is not one of `classes_`, or the rows do not match those of `X`.
+            If `y` is missing, if a label is not in `classes_`, or if the number of rows is not that of `X`.
 
         Warns
         -----
         UserWarning
-            If an expert has no annotation; the encoding is then that of an expert of whom nothing is known.
+            If an expert has no annotation. The encoding is then that of an unknown expert.
         """
         check_is_fitted(self)
         items = self._check_items(X)
@@ -127,14 +126,14 @@ class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return encoding
 
     def fit_transform(self, X, y, annotations=None):
-        """Fit, then encode the experts of the same items.
+        """Fit to items, and encode the experts of the same items.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Items.
         y : array-like of shape (n_samples,)
-            True labels; an `AnnotatedTarget` brings its annotations along.
+            True labels; an `AnnotatedTarget` also brings the annotations.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
             As in `transform`.
 
@@ -162,7 +161,7 @@ class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if self.classes is not None:
             return check_classes(self.classes)
         labels = set(y.tolist())
-        if annotations is not None:  # a small set of items may lack a class that somebody answers
+        if annotations is not None:  # a small set of items may lack a class that an expert answers
             labels |= set(encode_table(annotations, missing_label=self.missing_label).classes.tolist())
         return sorted_labels(labels, "y and annotations together")
 

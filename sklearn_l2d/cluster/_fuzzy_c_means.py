@@ -1,7 +1,7 @@
-"""Fuzzy c-means behind scikit-learn's interface.
+"""Fuzzy c-means with scikit-learn's interface.
 
-Written here because no package serves: scikit-fuzzy (0.5.0) has functions, no estimator, and seeds the global generator
-of numpy; fuzzy-c-means (2.3.1) requires numpy below 2 and four further packages.
+No package is suitable: scikit-fuzzy (0.5.0) has no estimator and seeds numpy's global generator; fuzzy-c-means (2.3.1)
+requires numpy below 2 and four further packages.
 """
 
 import numbers
@@ -21,9 +21,9 @@ from .._sklearn import Interval, atomic_fit, warn
 class FuzzyCMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """Fuzzy c-means clustering (Dunn 1973, Bezdek 1981).
 
-    k-means with memberships: every point belongs to every cluster, the more so the closer its centre. Minimises
-    ``sum_nk u_nk^m |x_n - c_k|^2`` over centres and memberships. L2D-Clusters section 5.1 clusters the encodings of
-    experts with it.
+    This is k-means with memberships: every point belongs to every cluster, with a larger membership the closer the
+    centre. It minimises ``sum_nk u_nk^m |x_n - c_k|^2`` over centres and memberships. In L2D-Clusters section 5.1, it
+    clusters the encodings of experts.
 
     Parameters
     ----------
@@ -31,17 +31,17 @@ class FuzzyCMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         Number of clusters K.
 
     m : float, default=2.0
-        Fuzzifier, above 1. Towards 1 the clusters become those of k-means; large values make the memberships of all
-        points alike, except those of a point that a centre sits on.
+        Fuzzifier, above 1. As it approaches 1, the clusters become those of k-means; large values make the memberships
+        of all points alike, except those of a point that coincides with a centre.
 
     n_init : int, default=10
-        Number of starts by k-means++; the one with the lowest objective wins.
+        Number of starts by k-means++. The result with the lowest objective is kept.
 
     max_iter : int, default=300
-        Largest number of iterations of a start.
+        Largest number of iterations per start.
 
     tol : float, default=1e-5
-        A start ends when no membership changes by more than this.
+        Iterations stop when no membership changes by more than this.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
@@ -53,13 +53,13 @@ class FuzzyCMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     memberships_ : ndarray of shape (n_samples, n_clusters)
         Memberships of the points in `fit`; rows sum to 1.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of the largest membership.
+        Cluster of every point, by the largest membership.
     objective_ : float
-        Value that was minimised.
+        Smallest value of the objective.
     n_iter_ : int
-        Iterations of the best start.
+        Number of iterations of the best start.
     history_ : list of float
-        Objective after each of them.
+        Objective after each iteration of the best start.
     n_features_in_ : int
         Number of columns of `X`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -68,8 +68,8 @@ class FuzzyCMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     See Also
     --------
     BetaExpertEncoder : Encodings of experts to cluster.
-    sklearn.cluster.KMeans : Its limit without fuzziness.
-    sklearn_l2d.inspection.MembershipDisplay : Picture of the memberships.
+    sklearn.cluster.KMeans : The limit of hard clusters.
+    sklearn_l2d.inspection.MembershipDisplay : Plots the memberships.
 
     References
     ----------
@@ -115,7 +115,7 @@ class FuzzyCMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         Returns
         -------
         self : FuzzyCMeans
-            The fitted estimator. A fit that fails leaves an earlier one as it was.
+            The fitted estimator. If fitting fails, it stays as it was before.
 
         Raises
         ------
@@ -125,7 +125,7 @@ class FuzzyCMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         Warns
         -----
         ConvergenceWarning
-            If the best start ran into `max_iter`.
+            If the best start has not converged after `max_iter` iterations.
         """
         points = validate_data(self, X, dtype=np.float64)
         if len(points) < self.n_clusters:
@@ -148,7 +148,7 @@ class FuzzyCMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         self.objective_, self.n_iter_, self.history_ = history[-1], len(history), history
 
     def transform(self, X):
-        """Memberships of points.
+        """Find the memberships of points.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class FuzzyCMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return np.exp(self._log_memberships(X))
 
     def predict(self, X):
-        """Cluster of the largest membership, whose centre is the nearest.
+        """Predict the cluster of the largest membership, which has the nearest centre.
 
         Parameters
         ----------
@@ -173,7 +173,7 @@ class FuzzyCMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            Integers from 0.
+            Positions of the clusters.
         """
         return self._log_memberships(X).argmax(1)
 

@@ -1,4 +1,4 @@
-"""Experts as codes learnt by a net, from examples of what they answered."""
+"""Encodings of experts by a net, from examples of their answers."""
 
 import numbers
 from typing import ClassVar
@@ -15,38 +15,38 @@ from ._expert_encoder import ExpertEncoder
 
 
 class PopulationExpertEncoder(ExpertEncoder):
-    """Encode every expert by a code learnt for deciding when to defer to him (L2D-Pop).
+    """Encode every expert by a code that is learnt for deferral (L2D-Pop).
 
-    An example is an item, its true class and what the expert answered. A net turns examples into vectors whose mean
-    is the expert's code, and a second one says from the features of an item and a code whether to defer. Both are
-    trained together with a classifier on the softmax surrogate of the team's loss, on examples of a few experts drawn
-    afresh for every step. A baseline of L2D-Clusters section 5.1.
+    An example is an item, its true class and the answer of the expert. One net maps examples to vectors, whose mean is
+    the code of the expert, and a second net decides on deferral by the features of an item and a code. Both are trained
+    together with a classifier by the softmax surrogate of the team's loss; every training step draws new examples of
+    some experts. This is a baseline of L2D-Clusters section 5.1.
 
-    Mind the rows: ``transform(X, annotations, y)`` has one row per *expert*. ``transform(X)`` alone has one row per
-    sample, each `mean_code_`, which stands for an expert of whom nothing is known.
+    Note the rows: ``transform(X, annotations, y)`` has one row per *expert*. ``transform(X)`` has one row per sample,
+    each equal to the encoding of an unknown expert, `mean_code_`.
 
     Parameters
     ----------
     code_size : int, default=32
-        Width of a code.
+        Number of entries of a code.
 
     context_size : int, default=50
-        Largest number of examples that stand for an expert in a step of the training, and never more than half of
-        what the expert answered. `transform` takes all examples that it gets.
+        Largest number of examples that represent an expert in a training step; at most half of the expert's answers are
+        used. After training, all examples are used.
 
     experts_per_step : int, default=10
-        Largest number of experts that a step of the training learns from.
+        Largest number of experts in a training step.
 
     n_classifier_epochs : int, default=20
-        Epochs of the classifier alone, before the others join.
+        Number of epochs in which the classifier is trained alone, before the other nets join.
 
     module : callable, default=None
         Class or function called with `n_outputs` that returns a torch module from batches of `X` to features;
-        `functools.partial` sets its other arguments. `X` may then have any number of dimensions, and the last entry of
-        `hidden_layer_sizes` is the number of features. None is a multilayer perceptron.
+        `functools.partial` sets its other arguments. `X` may then have any number of dimensions. None is a multilayer
+        perceptron. The last entry of `hidden_layer_sizes` is the number of features.
 
     hidden_layer_sizes : tuple of int, default=(64,)
-        Hidden units of the perceptron; the last layer gives the features.
+        Hidden units of the perceptron. The last layer gives the features.
 
     context_layer_sizes : tuple of int, default=(64, 64)
         Hidden units of the net that encodes an example.
@@ -55,7 +55,7 @@ class PopulationExpertEncoder(ExpertEncoder):
         Hidden units of the net that decides on deferral.
 
     optimizer : {"sgd", "adam"} or callable, default="adam"
-        Name, or a class with the signature of torch optimisers.
+        Name, or a class with the signature of torch's optimisers.
 
     lr : float, default=0.003
         Learning rate at the start of the cosine schedule.
@@ -70,17 +70,17 @@ class PopulationExpertEncoder(ExpertEncoder):
         Items per training step.
 
     max_epochs : int, default=60
-        Epochs of the whole net.
+        Number of epochs in which all nets are trained.
 
     classes : array-like of shape (n_classes,), default=None
-        Sorted labels of all classes. None takes those of `y` and `annotations` in `fit`.
+        Sorted labels of all classes. None takes the labels of `y` and `annotations` in `fit`.
 
     missing_label : object, default=None
-        Marker of a missing annotation. None takes NaN, None, pandas.NA and masked entries, and also -1 unless -1
-        is a class.
+        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
+        a class.
 
     device : str, default="auto"
-        "auto" takes CUDA when there is one; or "cpu", "cuda", "cuda:1", ...
+        Device of the training: "cpu", "cuda", "cuda:1", ... "auto" is CUDA if there is a CUDA device, else the CPU.
 
     dtype : {"float32", "float64"}, default="float32"
         Floating type of the training.
@@ -89,24 +89,24 @@ class PopulationExpertEncoder(ExpertEncoder):
         1 prints a line per epoch, 2 shows progress bars.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts, the shuffling and the examples.
+        Seed of the initial weights, the shuffling and the examples.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Class labels.
+        Sorted class labels.
     experts_ : ndarray of shape (n_experts,), dtype=object
         Names of the experts in `fit`.
     mean_code_ : ndarray of shape (code_size,)
         Mean code of the experts in `fit`.
     n_iter_ : int
-        Epochs run.
+        Number of epochs of the net, including `n_classifier_epochs`.
     history_ : list of dict
         Phase, loss and duration (seconds) of every epoch.
     device_ : str
-        Where the net is.
+        Device of the net.
     net_ : object
-        The trained net; private in everything but name.
+        The trained net; its interface is private.
     n_features_in_ : int
         Number of columns of `X`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -119,11 +119,11 @@ class PopulationExpertEncoder(ExpertEncoder):
 
     Notes
     -----
-    As in the original, the example holds the true class beside the answer, and the features are not trained through
-    the code. Here the examples of an expert are items that this expert answered, so that experts may have answered
-    different items, and an answer that is in the code is not learnt from in the same step: with few answers per
-    expert the net would learn to look it up. A missing annotation is left out of the loss. Codes have no fixed scale;
-    those of different fits are not to be compared.
+    As in the paper, an example contains the true class and the answer, and the features are not trained through the
+    code. Here the examples of an expert are items that this expert annotated, so that experts may annotate different
+    items. The net does not learn from an annotation in the step in which the code contains it: with few annotations per
+    expert, it would learn to look the annotation up. A missing annotation is left out of the loss. Codes have no fixed
+    scale, and codes of different fits are not comparable.
 
     The cost of a step grows with ``batch_size * experts_per_step`` and does not depend on the number of experts.
 

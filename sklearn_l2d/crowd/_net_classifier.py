@@ -1,4 +1,4 @@
-"""A small neural net behind scikit-learn's interface: the classifier that deferrers train where none is given."""
+"""A small neural net with scikit-learn's interface, the default classifier of the deferrers."""
 
 from functools import partial
 from typing import ClassVar
@@ -16,9 +16,9 @@ from .._validation import check_labels
 
 
 class NetClassifier(ClassifierMixin, BaseEstimator):
-    """Multilayer perceptron, or a torch module of yours, trained by gradient descent on the cross-entropy.
+    """Multilayer perceptron or torch module, trained by gradient descent on the cross-entropy.
 
-    The default classifier of the deferrers, which are quick on the few labelled items that they usually have.
+    This is the default classifier of the deferrers. It is fast on few labelled items.
 
     Parameters
     ----------
@@ -27,11 +27,11 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
 
     module : callable, default=None
         Class or function called with `n_outputs` that returns a torch module from batches of `X` to logits;
-        `functools.partial` sets its other arguments. `X` may then have any number of dimensions. None is the
+        `functools.partial` sets its other arguments. `X` may then have any number of dimensions. None is a multilayer
         perceptron.
 
     optimizer : {"sgd", "adam"} or callable, default="sgd"
-        Name, or a class with the signature of torch optimisers.
+        Name, or a class with the signature of torch's optimisers.
 
     lr : float, default=0.05
         Learning rate at the start of the cosine schedule.
@@ -46,13 +46,13 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
         Items per training step.
 
     max_epochs : int, default=60
-        Passes over the items.
+        Number of epochs.
 
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the loss.
 
     device : str, default="auto"
-        "auto" takes CUDA when there is one; or "cpu", "cuda", "cuda:1", ...
+        Device of the training: "cpu", "cuda", "cuda:1", ... "auto" is CUDA if there is a CUDA device, else the CPU.
 
     dtype : {"float32", "float64"}, default="float32"
         Floating type of the training.
@@ -66,15 +66,15 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Class labels.
+        Sorted class labels.
     n_iter_ : int
-        Epochs run.
+        Number of epochs of the net.
     history_ : list of dict
         Phase, loss and duration (seconds) of every epoch.
     net_ : object
-        The trained net; private in everything but name.
+        The trained net; its interface is private.
     device_ : str
-        Where the net is.
+        Device of the net.
     n_features_in_ : int
         Number of columns of `X`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -82,13 +82,13 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
 
     See Also
     --------
-    sklearn.neural_network.MLPClassifier : Scikit-learn's perceptron, on the CPU.
+    sklearn.neural_network.MLPClassifier : Scikit-learn's multilayer perceptron, on the CPU.
     sklearn_l2d.deferral.ClusterDeferral : Takes any classifier.
 
     Notes
     -----
-    The probabilities are those of the net. Deferrers make them honest by out-of-fold predictions and one temperature;
-    on its own, see `sklearn.calibration.CalibratedClassifierCV`.
+    The probabilities are those of the net. Deferrers calibrate them by out-of-fold predictions and one temperature;
+    otherwise, see `sklearn.calibration.CalibratedClassifierCV`.
 
     Examples
     --------
@@ -138,19 +138,19 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
 
     @atomic_fit(prefer_skip_nested_validation=True)
     def fit(self, X, y):
-        """Train on labelled items.
+        """Fit the classifier to labelled items.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
             Items, best with columns of similar sizes (see `StandardScaler`).
         y : array-like of shape (n_samples,)
-            Labels of at least two classes.
+            True labels of at least two classes.
 
         Returns
         -------
         self : NetClassifier
-            The fitted classifier. A fit that fails leaves an earlier one as it was.
+            The fitted classifier. If fitting fails, it stays as it was before.
 
         Raises
         ------
@@ -175,7 +175,7 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, self.n_iter_, self.net_ = classes, len(self.history_), net
 
     def predict_log_proba(self, X):
-        """Log-probabilities.
+        """Predict log-probabilities.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
         return predict_log_proba(self.net_, self._check_array(X))
 
     def predict_proba(self, X):
-        """Probabilities.
+        """Predict probabilities.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
         return np.exp(self.predict_log_proba(X))
 
     def predict(self, X):
-        """Most probable labels.
+        """Predict labels.
 
         Parameters
         ----------
@@ -216,9 +216,9 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Labels among `classes_`.
+            Most probable labels.
         """
-        best = self.predict_log_proba(X).argmax(1)  # before `classes_`, which an unfitted one lacks
+        best = self.predict_log_proba(X).argmax(1)  # raises NotFittedError before `classes_` is read
         return self.classes_[best]
 
     @property

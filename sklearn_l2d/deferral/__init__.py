@@ -1,4 +1,4 @@
-"""Who should decide: the classifier, or a group of experts."""
+"""Deferrers: they decide whether the classifier or an expert labels an item."""
 
 from ._best_expert import BestExpert
 from ._classifier_only import ClassifierOnly

@@ -1,4 +1,4 @@
-"""The contract of all deferrers: who decides, who is asked, and how good the team is."""
+"""Base class of the deferrers."""
 
 import copy
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Team:
     y : ndarray of shape (n,)
         True labels.
     y_codes : ndarray of int of shape (n,)
-        Their positions in `classes_`.
+        Positions of the true labels in `classes_`.
     codes : ndarray of int of shape (n, n_experts)
         Encoded annotations, -1 where missing.
     unlabeled : Items or None
@@ -61,10 +61,10 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     """Base of the deferrers.
 
     A subclass learns in `_learn(team)`, which sets `classifier_`, `temperature_`, `n_iter_`, `history_`, the targets by
-    `_set_targets` and the shares by `_report_shares`, and scores items in `_scores(items)`. It may say more: in
-    `_check_settings` which parameters cannot be, in `_array_form` what `X` may be, in `_parts` which estimators it is
-    given, in `_bounds` which shares the experts are to have, and in `_silence` what becomes of experts without any
-    annotation.
+    `_set_targets` and the shares by `_report_shares`, and scores items in `_scores(items)`. It may override
+    `_check_settings` to refuse parameters, `_array_form` to describe `X`, `_parts` to name the estimators among its
+    parameters, `_bounds` to bound the shares of the targets and experts, and `_silence` to say how experts without any
+    annotation are treated.
     """
 
     __metadata_request__fit: ClassVar = {"annotations": True, "X_unlabeled": True}
@@ -74,12 +74,12 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     _silence = "what they would answer is taken from everybody's"
 
     def set_params(self, **params):
-        """Set parameters of the deferrer and, by ``classifier__x`` for instance, of its parts.
+        """Set parameters of the deferrer and of its parts, for instance ``classifier__C``.
 
         Parameters
         ----------
         **params : dict
-            Names and values.
+            Names and values of parameters.
 
         Returns
         -------
@@ -98,25 +98,25 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     @atomic_fit(prefer_skip_nested_validation=False)
     def fit(self, X, y, annotations=None, X_unlabeled=None):
-        """Fit everything that decides.
+        """Fit the deferrer to labelled and annotated items.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Labelled items.
         y : array-like of shape (n_samples,)
-            True labels of all rows; an `AnnotatedTarget` brings its annotations along. Rows of unknown truth belong
-            into `X_unlabeled`: -1 is a class here, for which missing answers marked -1 would be votes.
+            True labels; an `AnnotatedTarget` also brings the annotations. All rows need a label: -1 is a class here,
+            and missing annotations marked -1 would then be votes for it. Pass items without a label as `X_unlabeled`.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            What the experts answered, with missing entries. None means that there are no experts: the classifier
-            decides everything.
+            Annotations of the experts, one column per expert, with missing entries. None means that there are no
+            experts: the classifier decides all items.
         X_unlabeled : array-like of shape (n_unlabeled, n_features), default=None
-            Further items. Shares are calibrated on them where bounds are set, and reported for them.
+            Items without labels. The shares are calibrated on them if bounds are set, and measured on them.
 
         Returns
         -------
         self : object
-            The fitted deferrer. A fit that fails leaves an earlier one as it was.
+            The fitted deferrer. If fitting fails, it stays as it was before.
 
         Raises
         ------
@@ -126,7 +126,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         self._fit(X, y, annotations, X_unlabeled)
 
     def predict(self, X):
-        """Labels by the classifier alone.
+        """Predict labels by the classifier alone.
 
         Parameters
         ----------
@@ -136,13 +136,13 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Labels among those the classifier knows.
+            Labels that the classifier predicts.
         """
         check_is_fitted(self)
         return self.classifier_.predict(self._check_items(X).given)
 
     def predict_proba(self, X):
-        """Probabilities by the classifier alone.
+        """Predict class probabilities by the classifier alone.
 
         Parameters
         ----------
@@ -152,7 +152,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Returns
         -------
         proba : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`.
+            Probabilities in the order of `classes_`.
         """
         check_is_fitted(self)
         proba = self.classifier_.predict_proba(self._check_items(X).given)
@@ -162,7 +162,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     @not_for_scorers(_has_experts)
     def decision_function(self, X):
-        """Scores of everybody who may decide an item; the largest one decides.
+        """Scores of the targets and the classifier; the largest score of an item decides who labels it.
 
         The columns are targets, not classes: scorers of scikit-learn such as "roc_auc" rank by `predict_proba`.
 
@@ -174,14 +174,14 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Returns
         -------
         scores : ndarray of shape (n_samples, n_targets + 1)
-            The classifier is the last column; -inf for a target that has lost everybody. Not there without experts,
-            when there is nothing to decide.
+            The classifier is the last column. A target without members has -inf. The method does not exist without
+            experts.
         """
         check_is_fitted(self)
         return self._target_scores(self._check_items(X))
 
     def predict_deferral(self, X):
-        """Who decides each item.
+        """Predict who decides each item.
 
         Parameters
         ----------
@@ -191,13 +191,13 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Returns
         -------
         deferral : ndarray of int of shape (n_samples,)
-            -1 where the classifier decides, k where the item is deferred to target k.
+            -1 if the classifier decides, k if the item is deferred to target k.
         """
         check_is_fitted(self)
         return self._chosen(self._target_scores(self._check_items(X)))
 
     def predict_deferral_proba(self, X):
-        """How strongly each decision maker is preferred; the largest entry is the one that is chosen.
+        """Scores of the targets and the classifier as probabilities; the largest probability decides.
 
         Parameters
         ----------
@@ -207,13 +207,13 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Returns
         -------
         proba : ndarray of shape (n_samples, n_targets + 1)
-            Rows sum to 1; the last column is the classifier.
+            The classifier is the last column. Rows sum to 1.
         """
         check_is_fitted(self)
         return preferences(self._target_scores(self._check_items(X)))
 
     def predict_expert_correctness(self, X):
-        """How probable it is that each expert is right about each item.
+        """Predict the probability that each expert is right about each item.
 
         Parameters
         ----------
@@ -223,14 +223,14 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Returns
         -------
         correctness : ndarray of shape (n_samples, n_experts)
-            What the experts got right per class, shrunk by empirical Bayes and weighted by the classifier's tempered
-            probabilities of the classes; in the order of `experts_`.
+            Probabilities in the order of `experts_`: the correctness of an expert per class, shrunk by empirical Bayes
+            and weighted by the classifier's calibrated probabilities of the classes.
         """
         check_is_fitted(self)
         return expected_correctness(self._classifier_proba(self._check_items(X)), self._correctness)[:, :-1]
 
     def assign_experts(self, X, available=None, capacity=None, on_overflow="classifier"):
-        """Whom to ask: one expert of the chosen target per item.
+        """Assign each deferred item to one expert of its target.
 
         Within a target, experts are drawn in proportion to `selection_`; the draws depend on `random_state` only.
 
@@ -239,27 +239,27 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Items.
         available : array-like of bool of shape (n_experts,) or (n_samples, n_experts), default=None
-            Who is in, for all items or item by item; everybody by default.
+            Experts who are available, for all items or for each item; by default all experts.
         capacity : array-like of int of shape (n_experts,), int, or mapping by name, default=None
             Largest number of items per expert; unlimited by default.
         on_overflow : {"classifier", "raise"}, default="classifier"
-            What happens to deferred items that nobody of their target can take: the classifier decides them, with a
-            warning that says how many, or a ValueError is raised.
+            What happens to deferred items that no member of their target can take: "classifier" lets the classifier
+            decide them, with a warning that says how many they are; "raise" raises a ValueError.
 
         Returns
         -------
         assignment : ndarray of int of shape (n_samples,)
-            Position in `experts_`, -1 for the classifier.
+            Positions in `experts_`, -1 for the classifier.
 
         Raises
         ------
         ValueError
-            If `available` or `capacity` does not fit the experts, or on overflow if so requested.
+            If `available` or `capacity` does not fit the experts, or on overflow with ``on_overflow="raise"``.
         """
         return self._assign(X, available, capacity, on_overflow)[1]
 
     def consult(self, X, available=None, capacity=None):
-        """Everybody who is asked about each item; one expert for each deferred item unless a deferrer asks more.
+        """Experts who are asked about each item: one expert per deferred item.
 
         Parameters
         ----------
@@ -271,29 +271,29 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Returns
         -------
         asked : ndarray of bool of shape (n_samples, n_experts)
-            In the order of `experts_`; a row without any is decided by the classifier.
+            Columns in the order of `experts_`. The classifier decides the items of rows without True.
         """
         return self.assign_experts(X, available, capacity)[:, None] == np.arange(self.n_experts_)
 
     def predict_team(self, X, annotations=None, decision="draw"):
-        """Final labels of the team.
+        """Predict labels by the team.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            What the experts answered; entries that are not needed may be missing. The columns of a DataFrame are
+            Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
             matched by name.
         decision : {"draw", "vote"}, default="draw"
-            "draw" takes the answer of the expert drawn by `assign_experts` among the members who answered; "vote"
-            the vote of all members who answered, weighted by `selection_`. Where nobody of the target answered, the
-            classifier decides.
+            "draw" takes the annotation of the expert whom `assign_experts` draws among the members of the target who
+            annotated the item. "vote" takes the vote of all members who annotated it, weighted by `selection_`. If no
+            member did, the classifier decides.
 
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Labels by whoever decides each item.
+            Labels by the expert or the classifier that decides the item.
 
         Raises
         ------
@@ -317,32 +317,33 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         return labels
 
     def score(self, X, y, annotations=None, sample_weight=None):
-        """Accuracy of the team, expected over who of the chosen target answers (L2D-Clusters 5.2).
+        """Expected accuracy of the team over the draw of a member of the target (L2D-Clusters 5.2).
 
-        Selection weights are renormalised over the members who answered an item; where none did, the classifier
-        decides. Without experts it is the accuracy of the classifier.
+        The selection weights are renormalised over the members who annotated an item; if no member did, the classifier
+        decides. Without experts, the score is the accuracy of the classifier.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Items.
         y : array-like of shape (n_samples,)
-            True labels; an `AnnotatedTarget` brings its annotations along.
+            True labels; an `AnnotatedTarget` also brings the annotations.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            What the experts answered, with missing entries.
+            Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
+            matched by name.
         sample_weight : array-like of shape (n_samples,), default=None
-            Row weights.
+            Weights of the items.
 
         Returns
         -------
         score : float
-            Expected share of the items, by weight, that are decided correctly.
+            Expected weighted share of the items that are decided correctly.
 
         Raises
         ------
         ValueError
-            If the deferrer was fitted with experts and no annotations come, if lengths differ, or if a weight is
-            negative or none is positive.
+            If the deferrer was fitted with experts and `annotations` is None, if lengths differ, if a weight is
+            negative, or if no weight is positive.
         """
         check_is_fitted(self)
         y, annotations = split_target(y, annotations)
@@ -366,18 +367,18 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     @atomic
     def offboard(self, experts):
-        """Take experts off the roster; nothing is trained again.
+        """Remove experts from the roster, without training.
 
         Parameters
         ----------
         experts : sequence of hashable, or one name
-            Names.
+            Names of the experts.
 
         Returns
         -------
         self : object
-            The deferrer with a smaller roster. A target that has lost everybody is not deferred to, unless somebody
-            joins it again.
+            The deferrer with a smaller roster. No item is deferred to a target without members until an expert joins
+            it.
 
         Raises
         ------
@@ -390,7 +391,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         self._set_roster(self._roster.without(names))
 
     def route(self, X, available=None, capacity=None, on_overflow="classifier"):
-        """Route of a shift as a table.
+        """Assign items to experts and return the route as a table.
 
         Parameters
         ----------
@@ -402,8 +403,9 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Returns
         -------
         route : DataFrame
-            One row per item with ``target`` and ``expert``, both "classifier" where it decides. The answers of the
-            shift, a long table of task, annotator and label, come back through `answers_to_annotations`.
+            One row per item with the columns ``target`` and ``expert``, both "classifier" if the classifier decides.
+            `answers_to_annotations` turns the experts' answers, a long table of task, annotator and label, into
+            annotations.
 
         Raises
         ------
@@ -414,30 +416,30 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         return route_table(self.targets_, self.experts_, deferral, assignment, _index(X))
 
     def answers_to_annotations(self, answers, tasks):
-        """Answers of a shift as annotations that `predict_team` and `score` take.
+        """Turn the answers to a route into annotations for `predict_team` and `score`.
 
         Parameters
         ----------
         answers : DataFrame
             Long table with the columns task, annotator and label.
         tasks : sequence
-            Names of the items in the order of `X`: the index of the route.
+            Names of the items in the order of `X`, the index of the route.
 
         Returns
         -------
         annotations : DataFrame of shape (n_samples, n_experts)
-            Columns `experts_`, missing where somebody was not asked.
+            Columns in the order of `experts_`, with missing entries for experts who were not asked.
 
         Raises
         ------
         ValueError
-            If an answer comes from somebody who is not on the roster, or is about another item.
+            If an answer is by an expert who is not on the roster, or about an item that is not in `tasks`.
         """
         check_is_fitted(self)
         return answer_table(answers, tasks, self.experts_)
 
     def explain_deferral(self, X):
-        """Who was chosen for each item, and why.
+        """Explain who decides each item.
 
         Parameters
         ----------
@@ -447,9 +449,10 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Returns
         -------
         explanation : DataFrame
-            One row per item: ``chosen``; for every target and the classifier ``preference of ...`` (gate
-            probability) and ``expected correctness of ...``; the classifier's label ``prediction``. The correctness
-            of a target is what its members showed per class, weighted by the classifier's probabilities.
+            One row per item with the columns ``chosen``, ``prediction`` (the label of the classifier) and, for every
+            target and the classifier, ``preference of ...`` (`predict_deferral_proba`) and ``expected correctness of
+            ...``. The expected correctness of a target is the correctness of its members per class, weighted by the
+            classifier's probabilities.
         """
         check_is_fitted(self)
         items = self._check_items(X)
@@ -479,24 +482,24 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     @property
     def requested_bounds_(self):
-        """Bounds on the shares of targets and experts that were asked for, the classifier's last."""
+        """Requested bounds on the shares of targets and experts, the classifier last."""
         return self._bounds(self._roster)
 
     @property
     def _correctness(self):
-        """Shrunken correctness (n_experts, n_classes) of everybody on the roster."""
+        """Shrunken correctness (n_experts, n_classes) of the experts on the roster."""
         return self._roster.correctness
 
     def _plain_selection(self):
-        """Weights (n_targets, n_experts) with which targets would pick members by membership alone."""
+        """Selection weights (n_targets, n_experts) by membership alone, without bounds."""
         return plain_selection(self.omega_)
 
-    # What a subclass says about itself.
+    # Hooks of a subclass.
 
     def _check_settings(self, y):
-        """Refuse parameters that must fail, before any work; `classes_` and `experts_` are known.
+        """Refuse invalid parameters before anything is fitted; `classes_` and `experts_` are known.
 
-        A subclass checks its own and calls ``super()``.
+        A subclass checks its own parameters and calls ``super()``.
         """
 
     def _array_form(self):
@@ -508,7 +511,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         return {}
 
     def _default_classifier(self):
-        """The classifier where none is given."""
+        """The classifier if the parameter is None."""
         return NetClassifier()
 
     def _learn(self, team):
@@ -516,18 +519,18 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def _fit_nobody(self, team):
-        """Learn from a team without experts, where there is nobody to defer to."""
+        """Learn from a team without experts."""
         self._fit_classifier(team)
         self._set_targets(self.experts_, np.empty((0, 0)))
         self.n_iter_, self.history_ = 0, []
         self._report_shares(np.ones(1))
 
     def _scores(self, items):
-        """Scores (n, n_targets + 1) of items, the classifier last, for at least one target."""
+        """Scores (n, n_targets + 1) of items, the classifier last; there is at least one target."""
         raise NotImplementedError
 
     def _bounds(self, roster):
-        """`ShareBounds` that the targets and the experts of a roster are to keep; none unless a subclass has some."""
+        """`ShareBounds` of the targets and experts of a roster; by default there are none."""
         return share_bounds(None, None, None, roster.experts, self.targets_)
 
     # Fitting.
@@ -546,7 +549,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _check_team(self, X, y, annotations, X_unlabeled, classes):
-        """Checked `Team`; sets `classes_`, the roster, and what scikit-learn knows about columns."""
+        """Checked `Team`; sets `classes_`, the roster, `n_features_in_` and `feature_names_in_`."""
         items, parts = self._check_items(X, reset=True), self._parts()
         y = check_labels(y, len(items))
         if len(np.unique(y)) < 2 and not isinstance(parts.get("classifier"), FrozenEstimator):
@@ -561,7 +564,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         return Team(items, y, y_codes, codes, unlabeled)
 
     def _fit_classifier(self, team):
-        """Fit the classifier, or take a frozen one; returns the unfitted one."""
+        """Fit the classifier unless it is frozen, and return it unfitted."""
         classifier = self._parts()["classifier"]
         if classifier is None:
             classifier = self._default_classifier()
@@ -570,7 +573,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         return classifier
 
     def _judge_classifier(self, team, cv):
-        """Fit the classifier; its honest, tempered probabilities (n, C) on the rows of the team."""
+        """Fit the classifier and return its out-of-fold, calibrated probabilities (n, C) on the team's rows."""
         classifier = self._fit_classifier(team)
         proba, self.temperature_ = judge_classifier(
             classifier, self.classifier_, team.items.given, team.y, self.classes_, cv, self._seed
@@ -578,28 +581,28 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         return proba
 
     def _set_targets(self, targets, omega, **details):
-        """Set the targets and, for the experts of `fit`, memberships (n_experts, n_targets) and further details."""
+        """Set the targets and the memberships (n_experts, n_targets) and further details of the experts of `fit`."""
         self.targets_ = targets
         self._roster = self._roster._replace(omega=omega, details=details)
         self.selection_ = plain_selection(omega)
 
     def _single_targets(self, **details):
-        """Every expert is a target."""
+        """Make every expert a target."""
         self._set_targets(self.experts_.copy(), np.eye(self.n_experts_), **details)
 
     def _measure_shares(self, team, scores=None):
-        """Report hard shares on the unlabelled items; without any on the labelled ones, whose `scores` may be known."""
+        """Report the hard shares of the unlabelled items, or else of the labelled ones, whose `scores` may be given."""
         if team.unlabeled is not None or scores is None:
             scores = self._target_scores(team.items if team.unlabeled is None else team.unlabeled)
         self._report_shares(self._shares_of(scores))
 
     def _shares_of(self, scores):
-        """Shares (n_targets + 1,) of the items that everybody decides by final scores."""
+        """Shares (n_targets + 1,) of the items that the targets and the classifier decide by final scores."""
         n_options = len(self.targets_) + 1
         return np.bincount(self._chosen(scores) % n_options, minlength=n_options) / len(scores)
 
     def _report_shares(self, shares):
-        """Set what follows from the hard shares (n_targets + 1,) of the targets, the classifier last."""
+        """Set the hard shares (n_targets + 1,), the classifier last, and what follows from them."""
         self.target_shares_, self.coverage_ = shares, float(shares[-1])
         self.workload_ = served_shares(shares, self.selection_)
 
@@ -622,9 +625,9 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         return self._masked(self._scores(items))
 
     def _masked(self, scores):
-        """Scores, changed in place, with nothing for whoever has left."""
-        scores[:, :-1][:, self.selection_.sum(1) <= 0] = -np.inf  # a target that has lost everybody
-        scores[np.isneginf(scores).all(1), -1] = 0.0  # whoever was to decide has left
+        """Mask the scores of targets without members, in place."""
+        scores[:, :-1][:, self.selection_.sum(1) <= 0] = -np.inf  # a target without members
+        scores[np.isneginf(scores).all(1), -1] = 0.0  # no other target can decide
         return scores
 
     def _chosen(self, scores):
@@ -700,7 +703,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     # A roster that changes.
 
     def _set_roster(self, roster):
-        """Change the roster, with the selection weights that go with it."""
+        """Change the roster and its selection weights."""
         self.selection_ = self._share_work(roster)
         self._roster, self.workload_ = roster, served_shares(self.target_shares_, self.selection_)
 
@@ -719,7 +722,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             return plain
 
     def _check_newcomers(self, experts, X, annotations):
-        """Names, checked items and encoded answers (n, len(experts)) of newcomers."""
+        """Names, checked items and encoded annotations (n, len(experts)) of newcomers."""
         names, items = name_list(experts), self._check_items(X)
         if is_frame(annotations) and set(annotations.columns) == set(names):
             annotations = annotations[list(names)]
@@ -740,14 +743,14 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         return np.eye(len(self.classes_))[np.searchsorted(self.classes_, y)]
 
     def _copy_with(self, **fitted):
-        """Copy that shares everything but the given fitted attributes."""
+        """Copy with other values of some fitted attributes."""
         other = copy.copy(self)
         vars(other).update(fitted)
         return other
 
 
 def preferences(scores):
-    """Scores as probabilities; an infinite one is certain."""
+    """Scores as probabilities; an infinite score has all of them."""
     certain = np.isposinf(scores)
     return softmax(np.where(certain.any(1, keepdims=True), np.where(certain, 0.0, -np.inf), scores), axis=1)
 

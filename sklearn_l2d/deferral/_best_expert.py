@@ -1,4 +1,4 @@
-"""Reference: the most accurate expert decides everything."""
+"""Reference: the most accurate expert decides all items."""
 
 from typing import ClassVar
 
@@ -11,49 +11,51 @@ from ._tally import TallyMixin
 
 
 class BestExpert(TallyMixin, BaseDeferrer):
-    """Always defer to the expert who was right most often: a reference line for every other deferrer.
+    """Always defer to the most accurate expert, as a reference for other deferrers.
 
-    The accuracy on the labelled rows that an expert answered is shrunk towards that of everybody, by as many rows as
-    the spread between the experts allows, so that three lucky answers do not win.
+    The accuracy of an expert on the labelled items is shrunk towards the accuracy of all experts by empirical Bayes, so
+    that an expert with three lucky annotations does not win. The classifier decides the items that the best expert did
+    not annotate, and all items if there is no expert left.
 
     Parameters
     ----------
     classifier : classifier, default=None
-        Any scikit-learn classifier with `predict_proba`, cloned and fitted; a `FrozenEstimator` is taken as it is.
-        None is a small neural net. It decides what the expert did not answer, and everything once nobody is left.
+        Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
+        is. None is a `NetClassifier`, a small neural net.
 
     missing_label : object, default=None
-        Marker of a missing annotation; None takes NaN, None, pandas.NA, masked entries and -1 unless it is a class.
+        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
+        a class.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the classifier where it has none.
+        Seed of the classifier, unless it has its own.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in `y`, and those that a frozen classifier knows.
+        Sorted labels of `y` and `annotations`, and those that a frozen classifier knows.
     classifier_ : classifier
         The fitted classifier.
     temperature_ : float
-        1: the classifier's probabilities are taken as they are.
+        1: the probabilities of the classifier are used as they are.
     experts_ : ndarray of shape (n_experts,)
         Names of the experts.
     n_experts_ : int
         Number of experts.
     targets_ : ndarray of shape (n_targets,)
-        Every expert is a target.
+        Names of the targets: every expert of `fit` or `onboard` is one.
     omega_ : ndarray of shape (n_experts, n_targets)
-        Which target an expert is.
+        Memberships of the experts in the targets. Rows sum to 1.
     selection_ : ndarray of shape (n_targets, n_experts)
-        The same the other way round; zeros where an expert has left.
+        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros.
     coverage_ : float
-        0, or 1 without experts.
+        Share of the items that the classifier decides, the last entry of `target_shares_`.
     target_shares_ : ndarray of shape (n_targets + 1,)
-        1 for the best expert.
+        Share of the items that each target decides, the classifier last, for `X_unlabeled` or else the labelled items.
     workload_ : ndarray of shape (n_experts,)
-        The same for the experts.
+        Share of the items that each expert is expected to serve.
     n_iter_ : int
-        0: nothing is trained but the classifier.
+        0: only the classifier is trained.
     history_ : list
         Empty.
     n_features_in_ : int
@@ -64,12 +66,12 @@ class BestExpert(TallyMixin, BaseDeferrer):
     See Also
     --------
     ClassifierOnly : The other reference: never defer.
-    ConfidenceDeferral : Picks an expert item by item.
+    ConfidenceDeferral : Chooses an expert for each item.
 
     Notes
     -----
-    Experts who answered different items are compared as if these were equally hard. Where the answers that are
-    missing are the hard ones, this flatters whoever skipped them.
+    Experts who annotated different items are compared as if these items were equally hard. An expert who skipped the
+    hard items therefore seems better than he or she is.
 
     Examples
     --------
@@ -108,15 +110,15 @@ class BestExpert(TallyMixin, BaseDeferrer):
         return np.tile(self._ranking(), (len(items), 1))
 
     def _ranking(self):
-        """Scores (n_targets + 1,) of everybody, the same for all items."""
+        """Scores (n_targets + 1,) of the experts and the classifier, the same for all items."""
         right, seen, (center, (strength, _)) = self._roster.right, self._roster.seen, self._roster.prior
         accuracy = self.selection_ @ own_correctness(right, seen, center, strength)
         heard = self.selection_ @ seen.sum(1) > 0
         if heard.any():
-            accuracy[~heard] = -np.inf  # nobody knows how good they are
+            accuracy[~heard] = -np.inf  # their accuracy is unknown
         return np.append(accuracy, -np.inf)
 
     def _set_roster(self, roster):
         super()._set_roster(roster)
-        # somebody else may be the best now; the decision does not look at the items
+        # the best expert may have changed; the decision does not depend on the items
         self._report_shares(self._shares_of(self._masked(self._ranking()[None])))

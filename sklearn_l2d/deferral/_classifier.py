@@ -1,4 +1,4 @@
-"""The classifier of a team: cloned or frozen, with honest log-probabilities on its own training rows."""
+"""The classifier of a team: cloned or frozen, with out-of-fold probabilities on the training rows."""
 
 import numpy as np
 from sklearn.base import clone
@@ -14,7 +14,7 @@ _FLOOR = 1e-6  # probability of a class that a fold did not contain
 
 
 def team_classes(y, classes, parts):
-    """Sorted labels of `y`, of `classes`, and of what is frozen among `parts`, a dict of estimators by name."""
+    """Sorted labels of `y`, `classes` and the frozen estimators in `parts`, a dict by name."""
     known = {"classes": np.asarray(classes)}
     for name, part in parts.items():
         if isinstance(part, FrozenEstimator):
@@ -31,33 +31,33 @@ def team_classes(y, classes, parts):
 
 
 def fit_classifier(classifier, X, y, seed):
-    """Fitted clone of the classifier; a `FrozenEstimator` is taken as it is."""
+    """Fitted clone of the classifier, or the classifier itself if it is a `FrozenEstimator`."""
     if isinstance(classifier, FrozenEstimator):
         return classifier
     return clone(with_seed(classifier, seed)).fit(X, y)
 
 
 def judge_classifier(classifier, fitted, X, y, classes, cv, seed):
-    """Honest probabilities of the classifier on the rows it learnt from.
+    """Calibrated, out-of-fold probabilities of the classifier on the rows that it was fitted on.
 
     Parameters
     ----------
     classifier, fitted : classifiers
-        As given, and as returned by `fit_classifier`.
+        The unfitted classifier, and the one returned by `fit_classifier`.
     X, y : array-likes of n rows
         Labelled rows.
     classes : ndarray of shape (C,)
         All classes of the team.
     cv : int
-        Folds; fewer where a class or the data set is smaller.
+        Number of folds; fewer if a class or the data set is smaller.
     seed : int
-        Of the folds.
+        Seed of the folds.
 
     Returns
     -------
     proba : ndarray of shape (n, C)
-        Out-of-fold probabilities after one temperature, which in-sample ones would put at certainty. A frozen
-        classifier did not learn from these rows, and is judged on them directly.
+        Out-of-fold probabilities, calibrated by one temperature; in-sample probabilities would be too certain. A frozen
+        classifier was not fitted on these rows, and its probabilities are used directly.
     temperature : float
     """
     y_codes = np.searchsorted(classes, y)
@@ -70,13 +70,13 @@ def judge_classifier(classifier, fitted, X, y, classes, cv, seed):
 
 
 def tempered_proba(classifier, X, classes, temperature):
-    """Probabilities (n, C) of a fitted classifier in the order of `classes`, at a temperature."""
+    """Probabilities (n, C) of a fitted classifier at a temperature, in the order of `classes`."""
     proba = expand(classifier.predict_proba(X), classifier.classes_, classes)
     return np.exp(temper(np.log(proba), temperature))
 
 
 def with_seed(estimator, seed):
-    """The estimator, or a clone of it with `seed` wherever a random state is left open."""
+    """The estimator, or a clone with `seed` for every `random_state` that is None."""
     open_ = [n for n, v in estimator.get_params().items() if n.split("__")[-1] == "random_state" and v is None]
     if not open_ or isinstance(estimator, FrozenEstimator):
         return estimator
@@ -92,7 +92,7 @@ def _out_of_fold(classifier, X, y, y_codes, classes, cv, seed):
     proba = np.full((len(y), len(classes)), _FLOOR)
     for seen, unseen in folds.split(np.zeros(len(y)), y):
         if len(np.unique(y_codes[seen])) < 2:
-            proba[unseen, y_codes[seen][0]] = 1.0  # a fold of one class has nothing to learn
+            proba[unseen, y_codes[seen][0]] = 1.0  # a classifier cannot be fitted to one class
         else:
             model = clone(classifier).fit(take_rows(X, seen), y[seen])
             proba[unseen] = expand(model.predict_proba(take_rows(X, unseen)), model.classes_, classes)

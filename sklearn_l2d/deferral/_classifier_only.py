@@ -1,4 +1,4 @@
-"""Reference: the classifier decides everything."""
+"""Reference: the classifier decides all items."""
 
 from typing import ClassVar
 
@@ -10,50 +10,51 @@ from ._tally import TallyMixin
 
 
 class ClassifierOnly(TallyMixin, BaseDeferrer):
-    """Never defer: a reference line for every other deferrer.
+    """Never defer, as a reference for other deferrers.
 
-    The experts stay on the roster as one target that holds everybody. With the classifier masked, a random expert
-    decides, so that the coverage-accuracy curve is the straight line of random deferral to a random expert, the
-    lower reference of L2D-Clusters (section 5.2).
+    All experts are members of one target. If the classifier is masked, a random expert decides, so that the
+    coverage-accuracy curve is the straight line of random deferral to a random expert, the lower reference of
+    L2D-Clusters (section 5.2).
 
     Parameters
     ----------
     classifier : classifier, default=None
-        Any scikit-learn classifier with `predict_proba`, cloned and fitted; a `FrozenEstimator` is taken as it is.
-        None is a small neural net.
+        Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
+        is. None is a `NetClassifier`, a small neural net.
 
     missing_label : object, default=None
-        Marker of a missing annotation; None takes NaN, None, pandas.NA, masked entries and -1 unless it is a class.
+        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
+        a class.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the classifier where it has none.
+        Seed of the classifier, unless it has its own.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in `y`, and those that a frozen classifier knows.
+        Sorted labels of `y` and `annotations`, and those that a frozen classifier knows.
     classifier_ : classifier
         The fitted classifier.
     temperature_ : float
-        1: the classifier's probabilities are taken as they are.
+        1: the probabilities of the classifier are used as they are.
     experts_ : ndarray of shape (n_experts,)
         Names of the experts.
     n_experts_ : int
         Number of experts.
-    targets_ : ndarray of shape (1,)
-        The one target, "anybody"; empty without experts.
-    omega_ : ndarray of shape (n_experts, 1)
-        Ones.
-    selection_ : ndarray of shape (1, n_experts)
-        Everybody alike.
+    targets_ : ndarray of shape (n_targets,)
+        Names of the targets: "anybody", or none without experts.
+    omega_ : ndarray of shape (n_experts, n_targets)
+        Memberships of the experts in the targets. Rows sum to 1.
+    selection_ : ndarray of shape (n_targets, n_experts)
+        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros.
     coverage_ : float
-        1.
-    target_shares_ : ndarray of shape (2,)
-        0 and 1, the classifier last.
+        Share of the items that the classifier decides, the last entry of `target_shares_`.
+    target_shares_ : ndarray of shape (n_targets + 1,)
+        Share of the items that each target decides, the classifier last, for `X_unlabeled` or else the labelled items.
     workload_ : ndarray of shape (n_experts,)
-        Zeros.
+        Share of the items that each expert is expected to serve.
     n_iter_ : int
-        0: nothing is trained but the classifier.
+        0: only the classifier is trained.
     history_ : list
         Empty.
     n_features_in_ : int

@@ -1,4 +1,4 @@
-"""Learning to defer to clusters of experts: their behaviours, the groups they form, and the deferrer."""
+"""Learning to defer to clusters of experts: behaviours, groups of experts, and the deferrer."""
 
 import numbers
 from typing import ClassVar, NamedTuple
@@ -18,23 +18,23 @@ from ._classifier import with_seed
 from ._gate import GatedDeferrer
 from ._settings import check_omega
 
-_MEMBERSHIP_WEIGHT = 0.1  # of a behaviour beside correctness, in the distances between experts
+_MEMBERSHIP_WEIGHT = 0.1  # of the memberships beside the correctness, in the distances between experts
 
 
 class Grouping(NamedTuple):
-    """How experts, newcomers included, are turned into memberships of targets.
+    """Rule that assigns experts, including newcomers, to targets.
 
     Attributes
     ----------
     kind : {"profile", "soft", "hard"}
     uses_membership : bool
-        Whether behaviours take part; always for "soft" and "hard".
+        Whether the rule uses the memberships in clusters; always True for "soft" and "hard".
     keep : ndarray of shape (n_targets,)
-        "soft" and "hard": which clusters became targets.
+        Clusters that became targets, for "soft" and "hard".
     centers : ndarray of shape (n_targets, n_coordinates)
-        "profile": coordinates of the groups.
+        Coordinates of the groups, for "profile".
     scale : ndarray of shape (n_classes,)
-        "profile": weight of each class in a coordinate, the square root of its frequency.
+        Weight of each class in the coordinates, the square root of its frequency, for "profile".
     """
 
     kind: str
@@ -44,14 +44,14 @@ class Grouping(NamedTuple):
     scale: np.ndarray
 
     def assign(self, correctness, membership):
-        """Membership (M, n_targets) of experts, rows sum to 1.
+        """Memberships (M, n_targets) of experts in the targets; rows sum to 1.
 
         Parameters
         ----------
         correctness : ndarray of shape (M, n_classes)
-            How often they are right on each class.
+            Correctness of the experts on each class.
         membership : ndarray of shape (M, K)
-            Their behaviours.
+            Memberships of the experts in the clusters.
         """
         if self.kind == "profile":
             coordinates = self.coordinates(correctness, membership)
@@ -59,33 +59,33 @@ class Grouping(NamedTuple):
             return np.eye(len(self.centers))[nearest]
         chosen = np.eye(membership.shape[1])[membership.argmax(1)] if self.kind == "hard" else membership
         kept = chosen[:, self.keep]
-        # whoever belongs only to dropped clusters goes to the kept one that suits best
+        # an expert who belongs only to dropped clusters joins the kept cluster of the largest membership
         homeless = kept.sum(1) <= 0
         kept[homeless] = np.eye(len(self.keep))[membership[homeless][:, self.keep].argmax(1)]
         return kept / kept.sum(1, keepdims=True)
 
     def coordinates(self, correctness, membership):
-        """Coordinates of experts: correctness per class, and behaviours where they are known."""
+        """Coordinates of experts: the correctness per class and, if used, the memberships."""
         profile = correctness * self.scale
         return np.hstack([profile, _MEMBERSHIP_WEIGHT * membership]) if self.uses_membership else profile
 
 
 def make_grouping(kind, n_groups, correctness, seen, membership, uses_membership, random_state):
-    """Learn how experts become targets.
+    """Learn the rule that assigns experts to targets.
 
     Parameters
     ----------
     kind : {"profile", "soft", "hard"}
-        Groups of experts who are right in the same places, or the clusters of their memberships, soft or by the
-        largest entry (L2D-Clusters 3.3).
+        Groups of experts with a similar correctness per class, or clusters, by the memberships or by their largest
+        entry (L2D-Clusters 3.3).
     n_groups : int
         Largest number of profile groups.
     correctness, seen : ndarrays of shape (n_experts, n_classes)
-        How often everybody is right on each class, and the number of answers.
+        Correctness of the experts on each class, and their numbers of answers.
     membership : ndarray of shape (n_experts, K)
-        Behaviours.
+        Memberships of the experts in the clusters.
     uses_membership : bool
-        Whether they take part in profiles.
+        Whether "profile" uses the memberships.
     random_state : int
         Seed of k-means.
 
@@ -101,7 +101,7 @@ def make_grouping(kind, n_groups, correctness, seen, membership, uses_membership
     grouping = Grouping(kind, uses_membership, np.empty(0, dtype=int), np.empty((0, 0)), scale)
     coordinates = grouping.coordinates(correctness, membership)
     n_groups = min(n_groups, len(np.unique(coordinates, axis=0)))
-    with threadpool_limits(1):  # k-means on some experts: threads cost more than they bring
+    with threadpool_limits(1):  # for few experts, threads cost more than they save
         centers = KMeans(n_groups, n_init=10, random_state=random_state).fit(coordinates).cluster_centers_
     grouping = grouping._replace(centers=centers)
     used = np.flatnonzero(grouping.assign(correctness, membership).sum(0) > 0)
@@ -109,7 +109,7 @@ def make_grouping(kind, n_groups, correctness, seen, membership, uses_membership
 
 
 def fit_clusterer(clusterer, X, codes, classes, seed):
-    """Fitted `AnnotatorLDA`: the one inside a `FrozenEstimator`, or a clone trained on these votes.
+    """Return the `AnnotatorLDA` in a `FrozenEstimator`, or fit a clone to these votes.
 
     Parameters
     ----------
@@ -118,11 +118,11 @@ def fit_clusterer(clusterer, X, codes, classes, seed):
     X : array-like of n rows
         Items.
     codes : ndarray of shape (n, M)
-        Encoded annotations of the identified experts, which are made anonymous.
+        Encoded annotations of the identified experts, of which only the counts are used.
     classes : ndarray of shape (C,)
-        Labels that they point into.
+        Class labels of the codes.
     seed : int
-        Seed where the clusterer has none.
+        Seed of the clusterer, unless it has its own.
     """
     if isinstance(clusterer, FrozenEstimator):
         return clusterer.estimator
@@ -133,8 +133,8 @@ def fit_clusterer(clusterer, X, codes, classes, seed):
 
 
 def expert_membership(clusterer, X, codes, classes):
-    """Membership (M, K) of the experts behind encoded annotations; the clusters' weights for those without any."""
-    known = np.isin(classes, clusterer.classes_)  # a frozen clusterer can learn nothing from the others
+    """Memberships (M, K) of experts; an expert without annotations has the weights of the clusters."""
+    known = np.isin(classes, clusterer.classes_)  # annotations of other classes say nothing to a frozen clusterer
     position = np.append(np.where(known, np.searchsorted(clusterer.classes_, classes), -1), -1)
     codes = position[codes]
     membership = np.tile(clusterer.cluster_weights_, (codes.shape[1], 1))
@@ -146,7 +146,7 @@ def expert_membership(clusterer, X, codes, classes):
 
 
 def behaviour_proba(clusterer, X, classes):
-    """What each behaviour would answer, (n, K, C) in the order of `classes`."""
+    """Probabilities (n, K, C) of the answers of each behaviour, in the order of `classes`."""
     proba = clusterer.predict_annotation_proba(X)
     full = np.zeros((*proba.shape[:2], len(classes)))
     full[:, :, np.searchsorted(classes, clusterer.classes_)] = proba
@@ -154,85 +154,90 @@ def behaviour_proba(clusterer, X, classes):
 
 
 class ClusterDeferral(GatedDeferrer):
-    """Let a gate decide per item: the classifier, or a group of experts who are right in the same places.
+    """Train a gate that defers each item to the classifier or to a group of similar experts.
 
-    The gate is the upper level of a mixture of experts whose lower level draws a member of the group
-    (L2D-Clusters, section 3.3). It is trained by exact EM on a small set that experts have labelled, under bounds on
-    what the classifier and the experts decide, and its offsets are then calibrated so that the decisions themselves
-    meet the bounds. Experts may skip items, leave, and join later without retraining.
+    The members of a group are right on the same classes. The gate is the upper level of a mixture of experts whose
+    lower level draws a member of the group (L2D-Clusters, section 3.3). It is trained by exact EM on a small set of
+    items that the experts have annotated, under bounds on the shares of the classifier and the experts. Its offsets are
+    then calibrated so that the hard decisions meet the bounds. Experts may skip items, and may leave and join without
+    retraining.
 
-    `predict` and `predict_proba` are the classifier alone; `predict_deferral`, `assign_experts`, `predict_team` and
-    `score` are the team.
+    `predict` and `predict_proba` use the classifier alone; `predict_deferral`, `assign_experts`, `predict_team` and
+    `score` use the team.
 
     Parameters
     ----------
     clusterer : AnnotatorLDA, FrozenEstimator or None, default=None
-        Finds the behaviours of the experts. An `AnnotatorLDA` is cloned and fitted to the counts of the annotations;
-        ``FrozenEstimator(lda)`` brings one that was trained on a larger anonymous archive. None builds an
-        `AnnotatorLDA` with default parameters. With a clusterer given, memberships also take part in
-        ``grouping="profile"``.
+        Estimator of the experts' behaviours. An `AnnotatorLDA` is cloned and fitted to the counts of the annotations;
+        ``FrozenEstimator(lda)`` is one that was trained on a larger anonymous archive. None is an `AnnotatorLDA` with
+        default parameters. If a clusterer is given, ``grouping="profile"`` uses the memberships too.
 
     omega : array-like of shape (n_experts, n_clusters), default=None
-        Ready memberships instead of a clusterer.
+        Memberships of the experts, used instead of a clusterer.
 
     grouping : {"profile", "soft", "hard"}, default="profile"
         "profile" groups experts by their correctness per class, shrunk by empirical Bayes. "soft" and "hard" are the
-        clusters of the paper, by membership or its largest entry: with many experts of mixed ability they tend to
-        hold almost everybody, and such a target is no better than a random expert.
+        clusters of the paper, by the memberships or by their largest entry: if there are many experts of mixed ability,
+        one cluster tends to hold almost all of them, and such a target is no better than a random expert.
 
     n_groups : int, default=4
-        Largest number of groups for "profile"; never more than there are experts.
+        Largest number of groups of ``grouping="profile"``. There are never more groups than experts.
 
     classifier : classifier, default=None
-        Any scikit-learn classifier with `predict_proba`, cloned and fitted; a `FrozenEstimator` is taken as it is.
-        None is a small neural net.
+        Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
+        is. None is a `NetClassifier`, a small neural net.
 
     cv : int, default=5
-        Folds of the classifier's out-of-fold probabilities, and of the gate's where no unlabelled rows are given.
+        Number of folds of the classifier's out-of-fold probabilities and, without `X_unlabeled`, of the gate's.
 
     coverage : float, pair of float or None, default=None
-        Share of the items that the classifier is to decide, or its lower and upper bound. None leaves it free.
+        Share of the items that the classifier decides, or a pair of a lower and an upper bound. None sets no bound.
 
     workload : pair, array-like of shape (n_experts, 2), mapping or None, default=None
-        Lower and upper bound of the share of all items that each expert serves, for everybody, in order, or by name.
+        Lower and upper bound of the share of all items that each expert serves: one pair for all experts, one pair per
+        expert, or a mapping from names to pairs. None sets no bound.
 
     cluster_workload : pair, array-like of shape (n_targets, 2), mapping or None, default=None
-        The same for groups.
+        Lower and upper bound of the share of all items that each group serves: one pair for all groups, one pair per
+        group, or a mapping from names to pairs. None sets no bound.
 
     prior_weight : float, default=5.0
-        Weight, before training, of what is expected of everybody: the gate's logits start from this weight times the
-        log of the probability that a target, by its correctness per class and the classifier's probabilities of the
-        classes, or the classifier, by its largest probability, is right. Where shares are bounded, the logits are
-        offset so that they start within the bounds. The net learns what it adds, and the weight. 0 is the gate of the
-        papers, which knows nothing but the item.
+        Weight of the gate's prior before training. The prior logit of a target is the log of the probability that the
+        target is right, given its correctness per class and the classifier's probabilities of the classes; that of the
+        classifier is the log of its largest probability. The net learns what to add to the prior, and the weight. Where
+        shares are bounded, the logits are offset so that they start within the bounds. 0 is the gate of the papers,
+        which sees the item only.
 
     annotation_smoothing : float, default=0.001
-        Probability that the truth is not what an expert answered, in the E-step.
+        Probability, in the E-step, that the true label is not what an expert answered.
 
     consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
-        Cost of asking, in units of one error; a mapping has names of experts or of targets as keys.
+        Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from
+        names of experts or targets to costs. It may be negative.
 
     error_cost : array-like of shape (n_classes, n_classes), default=None
-        Cost of deciding for the column where the row is true, in units of one error. None is 0 on the diagonal and 1
-        elsewhere.
+        Cost, in units of one error, of deciding for the class of the column where the class of the row is true. None is
+        0 on the diagonal and 1 elsewhere.
 
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the training of the gate and of the default classifier.
 
     missing_label : object, default=None
-        Marker of a missing annotation; None takes NaN, None, pandas.NA, masked entries and -1 unless it is a class.
+        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
+        a class.
 
     module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
-        Of the gate, as in `AnnotatorLDA`; defaults None, (32,), "sgd", 0.05, 0.9, 0.01, 128 and 60.
+        Parameters of the gate, as in `AnnotatorLDA`. The defaults are None, (32,), "sgd", 0.05, 0.9, 0.01, 128 and 60.
 
     warm_start : bool, default=False
-        Continue with the previous gate where the number of targets is the same.
+        Whether `fit` continues the training of the previous gate, if the numbers of features and targets and
+        `prior_weight` are the same.
 
     device : str, default="auto"
-        "auto" takes CUDA when there is one.
+        Device of the training: "cpu", "cuda", "cuda:1", ... "auto" is CUDA if there is a CUDA device, else the CPU.
 
     dtype : {"float32", "float64"}, default="float32"
-        Floating type of the training of the gate.
+        Floating type of the training.
 
     verbose : int, default=0
         1 prints a line per epoch, 2 shows progress bars.
@@ -243,39 +248,40 @@ class ClusterDeferral(GatedDeferrer):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in `y`, and those that a frozen classifier or clusterer knows.
+        Sorted labels of `y` and `annotations`, and those that a frozen classifier or clusterer knows.
     classifier_ : classifier
         The fitted classifier.
     clusterer_ : AnnotatorLDA or None
         The fitted or frozen clusterer.
     temperature_ : float
-        Temperature of the classifier's probabilities in the E-step.
+        Temperature that calibrates the probabilities of the classifier.
     experts_ : ndarray of shape (n_experts,)
         Names of the experts.
     n_experts_ : int
         Number of experts.
     targets_ : ndarray of shape (n_targets,)
-        Names of the groups.
+        Names of the targets: the groups of experts.
     omega_ : ndarray of shape (n_experts, n_targets)
-        Membership of every expert, rows sum to 1.
+        Memberships of the experts in the targets. Rows sum to 1.
     selection_ : ndarray of shape (n_targets, n_experts)
-        Weights with which a group picks its members, under the workload bounds.
+        Weights by which each target selects its members, within the bounds of `workload`. Rows sum to 1; a target
+        without members has a row of zeros.
     gate_ : object
-        The trained gate; private in everything but name.
+        The trained gate, None without experts; its interface is private.
     offsets_ : ndarray of shape (n_targets + 1,)
-        Calibrated offsets of the gate's logits.
+        Offsets that are added to the logits of the gate so that the shares meet their bounds.
     target_shares_ : ndarray of shape (n_targets + 1,)
-        Achieved hard shares on the calibration rows, the classifier last.
+        Share of the items that each target decides, the classifier last, for `X_unlabeled` or else the labelled items.
     coverage_ : float
-        Achieved share of the classifier on the calibration rows.
+        Share of the items that the classifier decides, the last entry of `target_shares_`.
     workload_ : ndarray of shape (n_experts,)
         Share of the items that each expert is expected to serve.
     constraint_violation_ : float
-        Largest amount by which an achieved share leaves its bounds.
+        Largest distance of a share from its bounds; 0 if all bounds are met.
     n_iter_ : int
-        Epochs of the gate.
+        Number of epochs of the gate.
     history_ : list of dict
-        Loss, log-likelihood and constraint violation of every epoch.
+        Phase, loss, duration (seconds), log-likelihood and constraint violation of every epoch.
     n_features_in_ : int
         Number of columns of `X`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -284,14 +290,14 @@ class ClusterDeferral(GatedDeferrer):
     See Also
     --------
     sklearn_l2d.cluster.AnnotatorLDA : Behaviours from anonymous annotations.
-    sklearn_l2d.metrics.deferral_report : Who got what, and how well it was done.
+    sklearn_l2d.metrics.deferral_report : Workload and accuracy of the classifier and the experts.
 
     Notes
     -----
-    The E-step is exact: ``q(v=k, w=m)`` is proportional to ``g_k(x) S_km p(y | answer of m)`` (appendix G), tilted
-    onto the bounds on all rows at once (Eq. 36 to 44, corrected). A missing annotation is integrated out over what
-    the expert would have answered, by the expert's own correctness. Within a group, members are drawn by weights
-    that are themselves tilted onto the experts' bounds, since the paper's draw meets them in training only.
+    The E-step is exact: ``q(v=k, w=m)`` is proportional to ``g_k(x) S_km p(y | answer of m)`` (appendix G), tilted onto
+    the bounds on all rows at once (Eq. 36 to 44, corrected). A missing annotation is integrated out over the answer
+    that the expert would have given, by the expert's own correctness. Within a group, members are drawn by weights that
+    are also tilted onto the experts' bounds; in the paper, the draw meets these bounds in training only.
 
     References
     ----------
@@ -389,18 +395,18 @@ class ClusterDeferral(GatedDeferrer):
 
     @atomic
     def onboard(self, experts, X, annotations, y=None):
-        """Take experts into the groups they are most like.
+        """Add experts to the most similar groups, without training.
 
         Parameters
         ----------
         experts : sequence of hashable, or one name
-            Names; an expert who is known already is placed anew.
+            Names of the experts. An expert who is already on the roster is replaced.
         X : array-like of shape (n_samples, n_features)
-            Items that they labelled.
+            Items that they annotated.
         annotations : array-like or DataFrame of shape (n_samples, len(experts))
-            Their answers, with missing entries.
+            Annotations of these experts, one column per expert, with missing entries.
         y : array-like of shape (n_samples,), default=None
-            True labels. Where they are unknown, the consensus of the behaviours takes their place.
+            True labels. If it is None, the consensus of the behaviours is used.
 
         Returns
         -------
@@ -410,7 +416,7 @@ class ClusterDeferral(GatedDeferrer):
         Raises
         ------
         ValueError
-            If the deferrer has no groups, or the shapes or labels do not go together.
+            If the deferrer was fitted without experts or with `omega`, or if shapes or labels do not match.
         """
         check_is_fitted(self)
         if len(self.targets_) == 0:
@@ -425,7 +431,7 @@ class ClusterDeferral(GatedDeferrer):
         self._set_roster(self._roster.joined_by(newcomers._replace(omega=omega)))
 
     def _truth(self, X, y):
-        """Distribution (n, C) of the true class: known, or the consensus of the behaviours."""
+        """Distribution (n, C) of the true class: that of `y`, or the consensus of the behaviours."""
         if y is not None:
             return self._known_truth(X, y)
         consensus = np.einsum(
@@ -440,14 +446,14 @@ class ClusterDeferral(GatedDeferrer):
         return self.cluster_workload
 
     def _form_targets(self, team):
-        """Find the behaviours, unless memberships are given, and the groups."""
+        """Find the behaviours, unless memberships are given, and form the groups."""
         self.clusterer_ = None
         if self.omega is not None:
             membership = check_omega(self.omega, self.n_experts_)
         else:
             self.clusterer_ = fit_clusterer(self.clusterer, team.items.given, team.codes, self.classes_, self._seed)
             membership = expert_membership(self.clusterer_, team.items.given, team.codes, self.classes_)
-        # a clusterer that was not asked for serves newcomers only
+        # the default clusterer is used for newcomers only
         joins = self.omega is not None or self.clusterer is not None
         right, seen = self._correctness, self._roster.seen
         self.grouping_ = make_grouping(self.grouping, self.n_groups, right, seen, membership, joins, self._seed)

@@ -1,4 +1,4 @@
-"""Deferral without training: the confidence of any classifier against what experts got right per class."""
+"""Deferral without training: the confidence of a classifier against the correctness of experts per class."""
 
 import numbers
 from typing import ClassVar
@@ -15,68 +15,75 @@ from ._tally import TallyMixin
 
 
 class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
-    """Defer where an expert is more likely to be right than the classifier, by its own probabilities.
+    """Defer an item if an expert is more likely to be right than the classifier.
 
-    A post-hoc rule (in the manner of Narasimhan et al., 2022): it wraps any classifier with `predict_proba`, fitted
-    or not, and trains nothing. The classifier is right about an item with its largest tempered probability
-    ``max_c p(c|x)``, expert j with ``sum_c p(c|x) r_jc``, where ``r_jc`` is how often j was right on class c of the
-    labelled rows, shrunk by empirical Bayes. The largest of these, less what asking costs, decides.
+    A post-hoc rule (in the manner of Narasimhan et al., 2022): it wraps any classifier with `predict_proba`, fitted or
+    not, and trains nothing else. The probability that the classifier is right about an item is its largest calibrated
+    probability ``max_c p(c|x)``. That of expert j is ``sum_c p(c|x) r_jc``, where ``r_jc`` is the correctness of j on
+    class c of the labelled items, shrunk by empirical Bayes. The largest of these probabilities, less the cost of
+    asking, decides.
 
     Parameters
     ----------
     classifier : classifier, default=None
-        Any scikit-learn classifier with `predict_proba`, cloned and fitted; a `FrozenEstimator` is taken as it is.
-        None is a small neural net.
+        Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
+        is. None is a `NetClassifier`, a small neural net.
 
     cv : int, default=5
-        Folds of the out-of-fold probabilities on which the temperature, and without unlabelled rows the coverage,
-        are found.
+        Number of folds of the classifier's out-of-fold probabilities, by which the temperature and, without
+        `X_unlabeled`, the coverage are calibrated.
 
     coverage : float, pair of float or None, default=None
-        Share of the items that the classifier is to decide, or its lower and upper bound. None leaves it free.
+        Share of the items that the classifier decides, or a pair of a lower and an upper bound. None sets no bound.
 
     workload : pair, array-like of shape (n_experts, 2), mapping or None, default=None
-        Lower and upper bound of the share of all items that each expert serves, for everybody, in order, or by name.
+        Lower and upper bound of the share of all items that each expert serves: one pair for all experts, one pair per
+        expert, or a mapping from names to pairs. None sets no bound.
 
     consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
-        Cost of asking, in units of one error; a mapping has names of experts as keys.
+        Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from
+        names of experts or targets to costs. It may be negative.
 
     missing_label : object, default=None
-        Marker of a missing annotation; None takes NaN, None, pandas.NA, masked entries and -1 unless it is a class.
+        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
+        a class.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the folds, of the classifier where it has none, and of the draws of `assign_experts`.
+        Seed of the folds, of the classifier, unless it has its own, and of the draws of `assign_experts`.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in `y`, and those that a frozen classifier knows.
+        Sorted labels of `y` and `annotations`, and those that a frozen classifier knows.
     classifier_ : classifier
         The fitted classifier.
     temperature_ : float
-        Temperature of the classifier's probabilities.
+        Temperature that calibrates the probabilities of the classifier.
     experts_ : ndarray of shape (n_experts,)
         Names of the experts.
     n_experts_ : int
         Number of experts.
     targets_ : ndarray of shape (n_targets,)
-        Every expert is a target.
+        Names of the targets: every expert of `fit` or `onboard` is one.
     omega_ : ndarray of shape (n_experts, n_targets)
-        Which target an expert is.
+        Memberships of the experts in the targets. Rows sum to 1.
     selection_ : ndarray of shape (n_targets, n_experts)
-        The same the other way round; zeros where an expert has left.
+        Weights by which each target selects its members, within the bounds of `workload`. Rows sum to 1; a target
+        without members has a row of zeros.
     offsets_ : ndarray of shape (n_targets + 1,)
-        Added to the probabilities of being right so that the bounds are met: prices in units of one error.
+        Offsets that are added to the probabilities of being right so that the shares meet their bounds. They are prices
+        in units of one error.
     target_shares_ : ndarray of shape (n_targets + 1,)
-        Achieved hard shares on the calibration rows, the classifier last; 0 for newcomers until `recalibrate`.
+        Share of the items that each target decides, the classifier last, for `X_unlabeled` or else the labelled items.
+        Newcomers have 0 until `recalibrate`.
     coverage_ : float
-        Achieved share of the classifier on the calibration rows.
+        Share of the items that the classifier decides, the last entry of `target_shares_`.
     workload_ : ndarray of shape (n_experts,)
         Share of the items that each expert is expected to serve.
     constraint_violation_ : float
-        Largest amount by which an achieved share leaves its bounds.
+        Largest distance of a share from its bounds; 0 if all bounds are met.
     n_iter_ : int
-        0: nothing is trained but the classifier.
+        0: only the classifier is trained.
     history_ : list
         Empty.
     n_features_in_ : int
@@ -86,17 +93,17 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
 
     See Also
     --------
-    ClusterDeferral : A trained gate, which also learns where in `X` experts are right.
+    ClusterDeferral : A trained gate, which also learns in which regions of `X` experts are right.
     RankedDeferral : Coverage control for any deferrer.
 
     Notes
     -----
-    With exact probabilities, and experts whose errors depend on an item through its class only, this is the Bayes
-    rule. It knows nothing else about the items: an expert who is right on some images of a class and wrong on others
-    looks alike on all of them, and a classifier that is wrong with confidence keeps its items. Use a trained gate
-    there, if there are enough labelled rows.
+    This is the Bayes rule if the probabilities are exact and the errors of the experts depend on the class of the item
+    only. The rule knows nothing else about the items: it does not see that an expert is right on some images of a class
+    and wrong on others, and a classifier that is confidently wrong keeps its items. Use a trained gate in these cases,
+    if there are enough labelled items.
 
-    Shares move when experts come and go; call `recalibrate` with items afterwards to meet the bounds again.
+    The shares change when experts join or leave; call `recalibrate` afterwards to meet the bounds again.
 
     References
     ----------
@@ -161,7 +168,7 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
 
     def _learn(self, team):
         self._single_targets()
-        bounds, _ = self._feasible(self._bounds(self._roster)), self._price()  # refused before any work
+        bounds, _ = self._feasible(self._bounds(self._roster)), self._price()  # refuse bounds before anything is fitted
         proba = self._judge_classifier(team, self.cv)
         self.n_iter_, self.history_ = 0, []
         scores = self._compare(proba) if team.unlabeled is None else self._free_scores(team.unlabeled)
@@ -178,13 +185,13 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
         return self._compare(self._classifier_proba(items))
 
     def _compare(self, proba):
-        """Probability (n, n_targets + 1) of being right, less the cost of asking, from those of the classes."""
+        """Probability (n, n_targets + 1) of being right, less the cost of asking, from class probabilities."""
         member = self._plain_selection()
         right = expected_correctness(proba, member @ self._correctness)
         return self._break_ties(right - np.append(member @ self._price(), 0.0))
 
     def _price(self):
-        """What asking each expert (M,) costs, in errors."""
+        """Cost of asking each expert (M,), in errors."""
         cost = of_roster(self.consultation_cost, "consultation_cost", self._fit_experts, self.experts_, 0)
         return np.broadcast_to(expert_prices(cost, self.experts_), self.n_experts_)
 

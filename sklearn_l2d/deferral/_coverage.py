@@ -1,4 +1,4 @@
-"""Bounds on coverage and workload that are met by offsets on scores, and the path of other coverages."""
+"""Offsets on scores that meet bounds on coverage and workload, and paths of coverages."""
 
 from typing import NamedTuple
 
@@ -13,18 +13,18 @@ QUANTILES = np.linspace(0, 1, 2001)  # resolution of a coverage path without unl
 
 
 class Calibration(NamedTuple):
-    """Offsets that make hard shares meet their bounds, and the selection weights that go with them.
+    """Offsets that make hard shares meet their bounds, and the resulting selection weights.
 
     Attributes
     ----------
     offsets : ndarray of shape (n_targets + 1,)
-        Added to the gate's logits; -inf shuts a target out.
+        Offsets of the gate's logits; -inf shuts a target out.
     shares : ndarray of shape (n_targets + 1,)
-        Achieved hard shares on the calibration rows.
+        Hard shares on the calibration rows.
     selection : ndarray of shape (n_targets, n_experts)
-        Who of a target is asked.
+        Weights by which each target selects its members.
     margins : ndarray of shape (2001,)
-        Quantiles of the classifier's margin over the best human target, from which a coverage path is cut.
+        Quantiles of the classifier's margin over the best human target, by which a coverage path is computed.
     """
 
     offsets: np.ndarray
@@ -34,16 +34,16 @@ class Calibration(NamedTuple):
 
 
 def calibrate(logits, omega, bounds):
-    """Make the shares of the argmax meet the bounds on some rows.
+    """Find offsets with which the shares of the argmax meet the bounds on some rows.
 
     Parameters
     ----------
     logits : ndarray of shape (n, n_targets + 1)
         Gate logits of rows that the gate was not trained on.
     omega : ndarray of shape (n_targets, n_experts)
-        Within-target selection, rows sum to 1; a zero row is a target without members.
+        Selection weights, rows sum to 1; a target without members has a row of zeros.
     bounds : ShareBounds
-        On targets and experts; 0 for targets without members.
+        Bounds of targets and experts; 0 for targets without members.
 
     Returns
     -------
@@ -52,21 +52,21 @@ def calibrate(logits, omega, bounds):
     offsets, shares = calibrate_offsets(logits, *bounds.targets)
     selection = omega
     if restricts(*bounds.experts):
-        # the experts' bounds may not be attainable at these shares of their targets: then those move too
+        # if these shares of the targets leave the experts' bounds infeasible, the shares change too
         support, (lower, upper) = with_classifier(omega) > 0, bounds.targets
         wanted = nearest_target_shares(shares, *bounds.experts, support, target_lower=lower, target_upper=upper)
         if np.abs(wanted - shares).max() > 1e-9:
             offsets, shares = calibrate_offsets(logits, wanted, wanted)
         selection = select_members(omega, wanted, bounds)
     if bounds.target_lower[-1] > 1 - 0.5 / len(logits):
-        # holds on other rows, too; an infinite offset of the classifier leaves the others comparable at other coverages
+        # must hold on other rows too; with an infinite offset of the classifier alone, targets stay comparable
         offsets = np.append(np.where(bounds.target_upper[:-1] > 0, 0.0, -np.inf), np.inf)
-    offsets[:-1][omega.sum(1) <= 0] = 0.0  # empty targets are shut out by having no members, until somebody joins
+    offsets[:-1][omega.sum(1) <= 0] = 0.0  # not -inf: targets without members are masked until an expert joins
     return Calibration(offsets, shares, selection, _margin_quantiles(logits, offsets))
 
 
 def coverage_offset(margins, coverage):
-    """Offset on the classifier's logit that gives it a share of the rows whose margins have these quantiles."""
+    """Offset of the classifier's logit that gives it a share of the rows with these margin quantiles."""
     if coverage <= 0:
         return -np.inf
     if coverage >= 1:
@@ -75,7 +75,7 @@ def coverage_offset(margins, coverage):
 
 
 def _margin_quantiles(logits, offsets):
-    """Quantiles of the classifier's margin over the best human target, before any offset of its own."""
+    """Quantiles of the classifier's margin over the best human target, without the classifier's offset."""
     open_ = np.flatnonzero(np.isfinite(offsets[:-1]))
     if not open_.size:
         return np.zeros(len(QUANTILES))
@@ -85,20 +85,21 @@ def _margin_quantiles(logits, offsets):
 class CoverageMixin:
     """Offsets on the scores of a deferrer.
 
-    It only adds to `BaseDeferrer`. A class that has it gives `_free_scores(items)`, finite scores (n, n_targets + 1)
-    before any offset, and adds `offsets_` to them in `_scores`; it says in `_bounds` what is asked for.
+    The mixin overrides nothing of `BaseDeferrer`. A class that uses it defines `_free_scores(items)`, finite scores
+    (n, n_targets + 1) without offsets, adds `offsets_` to them in `_scores`, and returns the requested bounds in
+    `_bounds`.
 
-    Fitted are `offsets_`, `constraint_violation_`, the shares, and the margins from which a coverage path is cut.
+    It sets `offsets_`, `constraint_violation_`, the shares, and the margins by which a coverage path is computed.
     """
 
     @atomic
     def recalibrate(self, X_unlabeled):
-        """Move the offsets so that the hard shares meet the bounds on other items; nothing is trained.
+        """Change the offsets so that the hard shares meet the bounds on other items, without training.
 
         Parameters
         ----------
         X_unlabeled : array-like of shape (n_unlabeled, n_features)
-            Items like those to come.
+            Items from the distribution of future items.
 
         Returns
         -------
@@ -113,20 +114,20 @@ class CoverageMixin:
             self._report_shares(np.append(np.zeros(len(self.targets_)), 1.0))
 
     def coverage_path(self, coverages, X_unlabeled=None):
-        """Deferrers at several coverages that share everything but the offsets.
+        """Copies of the deferrer at several coverages, which differ in their offsets only.
 
         Parameters
         ----------
         coverages : array-like of float
-            Requested shares of the classifier.
+            Requested coverages.
         X_unlabeled : array-like of shape (n_unlabeled, n_features), default=None
-            Items on which the shares are calibrated. None uses the margins of the calibration rows of `fit`; bounds
-            on experts need items, and so do a roster that has changed and a gate that has learnt from feedback.
+            Items on which the shares are calibrated. None uses the margins of the calibration rows of `fit`. Items are
+            needed if experts or groups have bounds, if the roster has changed, or if the gate has learnt from feedback.
 
         Returns
         -------
         deferrers : list
-            Fitted copies.
+            Fitted copies, in the order of `coverages`.
         """
         check_is_fitted(self)
         coverages = [float(c) for c in coverages]
@@ -149,17 +150,17 @@ class CoverageMixin:
         return [self._copy_with(coverage=c, **self._shifted(c)) for c in coverages]
 
     def _feasible(self, bounds):
-        """Bounds of today's roster, refused where they cannot be met; nothing is asked of a target without members."""
+        """Bounds of the current roster, without targets that have no members; refused if infeasible."""
         plain = self._plain_selection()
         bounds = bounds.without_targets(plain.sum(1) <= 0)
         check_feasible(bounds, plain, self.experts_, self.targets_)
         return bounds.with_lone_experts(plain)
 
     def _calibrate(self, scores, bounds):
-        """Set the offsets and everything that follows from them, by scores of items and bounds that can be met."""
+        """Set the offsets and what follows from them, by scores of items and feasible bounds."""
         found = calibrate(scores, self._plain_selection(), bounds)
         self.offsets_, self.selection_ = found.offsets, found.selection
-        self._margins = None if bounds.bind_people else found.margins  # a path may break bounds on people
+        self._margins = None if bounds.bind_people else found.margins  # a path may violate bounds on experts
         self._report_shares(found.shares)
         self.constraint_violation_ = max(
             share_violation(found.shares, *bounds.targets),
@@ -167,14 +168,14 @@ class CoverageMixin:
         )
 
     def _set_no_offsets(self):
-        """Leave the decisions to the scores."""
+        """Set all offsets to 0."""
         self.offsets_, self._margins = np.zeros(len(self.targets_) + 1), None
         self.constraint_violation_ = 0.0
 
     def _shifted(self, coverage):
         """Fitted attributes at another coverage, from the margins of the calibration rows."""
         offset = coverage_offset(self._margins, coverage)
-        achieved = float(np.mean(self._margins > -offset))  # not the request where margins tie
+        achieved = float(np.mean(self._margins > -offset))  # differs from the request if margins tie
         humans = self.target_shares_[:-1]
         rest = humans / humans.sum() if humans.sum() else np.full(len(humans), 1 / len(humans))
         shares = np.append((1 - achieved) * rest, achieved)

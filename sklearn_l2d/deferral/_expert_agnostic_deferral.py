@@ -1,4 +1,4 @@
-"""Learning to defer without identities: an expert is a table of competence per class."""
+"""Learning to defer by the competence of experts per class, without their identities."""
 
 import numbers
 from functools import partial
@@ -22,14 +22,14 @@ _CHUNK = 1 << 18  # cells of item, expert and class that are predicted at once
 class AgnosticNet(Net):
     """Softmax surrogate over the classes, whose log-probabilities are given, and one expert.
 
-    Targets are (B, M): 1 and 0 where expert m was right and wrong, NaN where nothing is to be learnt.
+    Targets are (B, M): 1 where expert m is right, 0 where m is wrong, NaN where nothing is learnt.
 
     Attributes
     ----------
     competence : pair of tensors of shape (M, C) or None
-        Mean and standard deviation during training.
+        Mean and standard deviation, during training.
     n_experts : int
-        Largest number of experts per step.
+        Largest number of experts in a training step.
     """
 
     competence = None
@@ -43,14 +43,14 @@ class AgnosticNet(Net):
 
 
 def train_agnostic(net, proba, y_codes, codes, *, prior, max_epochs, seed, verbose):
-    """Train on answers that are not in the competences, which are counted from a new part of them in every epoch.
+    """Train a net; each epoch counts the competences from some answers and learns from the others.
 
     Parameters
     ----------
     net : AgnosticNet
         Initialised; it is trained in place.
     proba : ndarray of shape (n, C)
-        Honest probabilities of the classes.
+        Out-of-fold, calibrated probabilities of the classes.
     y_codes : ndarray of int of shape (n,)
         True classes.
     codes : ndarray of shape (n, M)
@@ -70,7 +70,7 @@ def train_agnostic(net, proba, y_codes, codes, *, prior, max_epochs, seed, verbo
     rows = net.rows(proba, right)
 
     def draw(epoch):
-        # any share of the answers of each expert, so that the net meets those who are hardly and who are well known
+        # a random share of the answers of each expert: the net learns from little and from well known experts
         shown = rng.random(codes.shape) < rng.random(codes.shape[1])
         tally = tally_answers(np.where(shown, codes, -1), truth)
         net.competence = _tensors(net, competence_moments(*tally, prior))
@@ -107,54 +107,55 @@ def _tensors(net, arrays):
 
 
 class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
-    """Train one net that defers by the classifier's probabilities and an expert's competence per class (EA-L2D).
+    """Train one net that defers by the classifier's probabilities and experts' competences per class (EA-L2D).
 
-    The competence of an expert in a class is a Beta posterior, by counts of right answers. The net sees, class by
-    class, the tempered probability that the classifier gives it and the mean and standard deviation of the competence,
-    and returns a logit of deferral; it never learns who the expert is. It is trained over all pairs of a labelled item
-    and an expert who answered it, on the softmax surrogate over the C classes, whose log-probabilities are given, and
-    the expert, so that at its minimum the logit is ``ln p(m_j = y | x)``. The largest of the experts' logits and the
-    classifier's ``max_c ln p(c | x)`` decides. `onboard` needs a few answers and the true labels, and trains nothing.
+    The competence of an expert in a class is a Beta posterior of the counts of right answers. For each class, the net
+    sees the calibrated probability of the classifier and the mean and standard deviation of the competence; it returns
+    a logit of deferral and does not know the identity of the expert. It is trained on all pairs of a labelled item and
+    an expert who annotated it, by the softmax surrogate over the C classes, whose log-probabilities are given, and the
+    expert. At the minimum, the logit is ``ln p(m_j = y | x)``. The largest of the experts' logits and the classifier's
+    ``max_c ln p(c | x)`` decides. `onboard` needs a few annotations and true labels, and trains nothing.
 
     Parameters
     ----------
     classifier : classifier, default=None
-        Any scikit-learn classifier with `predict_proba`, cloned and fitted; a `FrozenEstimator` is taken as it is.
-        None is a small neural net.
+        Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
+        is. None is a `NetClassifier`, a small neural net.
 
     cv : int, default=5
-        Folds of the classifier's out-of-fold probabilities, from which the net learns: on its own training rows a
-        classifier seems better than it is, and the experts would hardly be asked.
+        Number of folds of the classifier's out-of-fold probabilities, from which the net learns. On the rows that the
+        classifier was fitted on it would seem better than it is, and the net would hardly defer.
 
     experts_per_step : int, default=10
-        Largest number of experts that a step of the training learns from.
+        Largest number of experts in a training step.
 
     missing_label : object, default=None
-        Marker of a missing annotation; None takes NaN, None, pandas.NA, masked entries and -1 unless it is a class.
+        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
+        a class.
 
     hidden_layer_sizes : tuple of int, default=(32,)
         Hidden units of the net.
 
     optimizer, lr, momentum, weight_decay, batch_size, max_epochs
-        Of the net, as in `PopulationExpertEncoder`; defaults "adam", 0.003, 0.9, 0.0005, 64 and 60.
+        Parameters of the net, as in `PopulationExpertEncoder`. The defaults are "adam", 0.003, 0.9, 0.0005, 64 and 60.
 
     device : str, default="auto"
-        "auto" takes CUDA when there is one.
+        Device of the training: "cpu", "cuda", "cuda:1", ... "auto" is CUDA if there is a CUDA device, else the CPU.
 
     verbose : int, default=0
         1 prints a line per epoch, 2 shows progress bars.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the folds, of the classifier where it has none, of the net and of the draws of `assign_experts`.
+        Seed of the folds, of the classifier, unless it has its own, of the net and of the draws of `assign_experts`.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in `y`, and those that a frozen classifier knows.
+        Sorted labels of `y` and `annotations`, and those that a frozen classifier knows.
     classifier_ : classifier
         The fitted classifier.
     temperature_ : float
-        Temperature of the classifier's probabilities.
+        Temperature that calibrates the probabilities of the classifier.
     experts_ : ndarray of shape (n_experts,)
         Names of the experts.
     n_experts_ : int
@@ -163,24 +164,24 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
         Posterior mean of how often each expert is right on each class, shrunk by empirical Bayes as in
         `BetaExpertEncoder`.
     targets_ : ndarray of shape (n_targets,)
-        Every expert is a target.
+        Names of the targets: every expert of `fit` or `onboard` is one.
     omega_ : ndarray of shape (n_experts, n_targets)
-        Which target an expert is.
+        Memberships of the experts in the targets. Rows sum to 1.
     selection_ : ndarray of shape (n_targets, n_experts)
-        The same the other way round; zeros where an expert has left.
+        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros.
     net_ : object
-        The trained net, None without experts; private in everything but name.
+        The trained net, None without experts; its interface is private.
     target_shares_ : ndarray of shape (n_targets + 1,)
-        Shares of the unlabelled items of `fit`, else of the labelled ones by out-of-fold probabilities, the classifier
-        last; 0 for newcomers.
+        Share of the items that each target decides, the classifier last, for `X_unlabeled` or else the labelled items.
+        Newcomers have 0.
     coverage_ : float
-        The classifier's share.
+        Share of the items that the classifier decides, the last entry of `target_shares_`.
     workload_ : ndarray of shape (n_experts,)
-        Share of the items that each expert serves.
+        Share of the items that each expert is expected to serve.
     n_iter_ : int
-        Epochs of the net.
+        Number of epochs of the net.
     history_ : list of dict
-        Loss of every epoch.
+        Phase, loss and duration (seconds) of every epoch.
     n_features_in_ : int
         Number of columns of `X`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -188,24 +189,24 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
 
     See Also
     --------
-    ConfidenceDeferral : The rule from which the net starts, without training.
-    PopulationDeferral : Learns what to know about an expert, from items as well.
+    ConfidenceDeferral : The rule from which the net starts.
+    PopulationDeferral : Learns its own representation of an expert, which also depends on the items.
     sklearn_l2d.cluster.BetaExpertEncoder : The competences alone.
 
     Notes
     -----
-    No code was published; this follows the description. The net starts at ``ln sum_c p(c | x) r_jc``, the rule of
-    `ConfidenceDeferral`, and learns what to add; on six experts of the digits it stays close to that rule and is no
-    better. Its answer does not depend on the order of the classes. In every epoch the
-    competences are counted from a random part of each expert's answers and the net learns from the others: an answer
-    that is in the count as well would tell the net that high counts are right. A missing annotation is neither counted
-    nor learnt from.
+    No code was published; this implementation follows the description. The net starts at ``ln sum_c p(c | x) r_jc``,
+    the rule of `ConfidenceDeferral`, and learns what to add to it; on six experts of the digits it stays close to that
+    rule and is no better. Its output does not depend on the order of the classes. In every epoch, the competences are
+    counted from a random part of each expert's answers, and the net learns from the others: if it also learnt from the
+    counted answers, it would learn that high counts are right. A missing annotation is neither counted nor learnt from.
+    Without `X_unlabeled`, the shares are measured with out-of-fold probabilities.
 
-    When not to use it: an expert is known by class only. Who is right on some images of a class and wrong on others
-    looks alike on all of them, and where all competences are below what the classifier is sure of, it decides
-    everything. L2D-Clusters reports that of EA-L2D, and calls it "zero coverage"; by its own definition of coverage
-    that is a coverage of 1. What a net of few training experts adds is learnt from these and may not hold for others.
-    Coverage follows from the loss and cannot be requested; `RankedDeferral` does that.
+    When not to use it: the net knows an expert by class only. It does not see that an expert is right on some images of
+    a class and wrong on others, and if all competences are below the confidence of the classifier, the classifier
+    decides everything. L2D-Clusters reports this of EA-L2D, and calls it "zero coverage"; by its own definition, it is
+    a coverage of 1. What the net learns from few experts may not hold for others. Coverage follows from the loss and
+    cannot be requested; use `RankedDeferral` for that.
 
     References
     ----------
@@ -314,7 +315,7 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
         return self._compare(self._classifier_proba(items))
 
     def _compare(self, proba):
-        """Scores (n, n_targets + 1) from tempered probabilities (n, C)."""
+        """Scores (n, n_targets + 1) from calibrated probabilities (n, C)."""
         moments = self._moments(self.selection_ @ self._roster.right, self.selection_ @ self._roster.seen)
         return self._break_ties(np.column_stack([predict_agnostic(self.net_, proba, moments), np.log(proba.max(1))]))
 

@@ -1,4 +1,4 @@
-"""Deferrers with a gate that is trained by EM: its net, its training, and what its evidence is made of."""
+"""Base of the deferrers with a gate that is trained by EM, its net and its training."""
 
 import copy
 import numbers
@@ -36,16 +36,16 @@ from ._settings import (
     with_classifier,
 )
 
-_LEAST = 1e-3  # probability of being right below which a target is not ranked any lower
+_LEAST = 1e-3  # smallest probability of being right in a prior
 
 
 class GateNet(TargetNet):
-    """Cross-entropy of a gate, to whose logits those of a prior may be added.
+    """Gate trained by cross-entropy; prior logits may be added to its own.
 
     Attributes
     ----------
     prior_weight : float
-        Above zero, every item comes with prior logits, to which the net adds its own.
+        If it is above 0, every item has prior logits, to which the net adds its own.
     """
 
     def batch_loss(self, logits, targets, X):
@@ -61,7 +61,7 @@ class GateNet(TargetNet):
 
 
 def predict_log_gate(net, X, prior=None):
-    """Log-probabilities (n, n_outputs) of a gate, float64; prior logits of that shape where it was built so."""
+    """Log-probabilities (n, n_outputs) of a gate, float64; `prior` holds prior logits of the same shape."""
     own = predict_log_proba(net, X)
     if prior is None:
         return own
@@ -69,14 +69,14 @@ def predict_log_gate(net, X, prior=None):
 
 
 class GateProblem(NamedTuple):
-    """What a gate learns from.
+    """Data from which a gate learns.
 
     Attributes
     ----------
     X : ndarray of shape (n, ...)
         Items.
     log_likelihood : ndarray of shape (n, n_experts + 1)
-        ``ln p(y | answer)`` of every expert and, last, of the classifier, less what asking them costs.
+        ``ln p(y | answer)`` of every expert and, last, the classifier, less the cost of asking.
     omega : ndarray of shape (n_targets, n_experts)
         Within-target selection of the human targets, rows sum to 1.
     bounds : ShareBounds
@@ -84,11 +84,11 @@ class GateProblem(NamedTuple):
     weight : ndarray of shape (n,)
         Row weights.
     prior : ndarray of shape (n, n_targets + 1) or None
-        Logits to which the gate adds its own.
+        Prior logits, to which the gate adds its own.
     refresh : callable or None
-        Called before every epoch but the first with the responsibilities of the last E-step, for those whom `evidence`
-        tells apart; whatever gives evidence may learn from them. Returns a mapping with what has changed of
-        `log_likelihood` and `prior`; called with None, it only says what they are. None keeps them as they are.
+        Called before every epoch but the first with the responsibilities of the last E-step for the columns of
+        `evidence`; nets that provide evidence may learn from them. Returns a mapping with new values of
+        `log_likelihood` and `prior`. Called with None, it returns their current values. None keeps them as they are.
     """
 
     X: np.ndarray
@@ -100,7 +100,7 @@ class GateProblem(NamedTuple):
     refresh: Callable | None = None
 
     def rows(self, index):
-        """The same problem on some rows, with the evidence of now."""
+        """The same problem on some rows, with the current evidence."""
         now = self.now()
         return self._replace(
             X=self.X[index],
@@ -117,10 +117,10 @@ class GateProblem(NamedTuple):
         return self._replace(**self.refresh(responsibilities))
 
     def evidence(self):
-        """Selection (K + 1, J), log-likelihood (n, J) and bounds of those whom the E-step has to tell apart.
+        """Selection (K + 1, J), log-likelihood (n, J) and bounds of the J columns of the E-step.
 
-        Who answers within a target matters to bounds on experts only: without any, experts are summed out once
-        instead of before every epoch, and every target is its own decision maker.
+        The columns are the experts if experts have bounds. Otherwise the experts are summed out once instead of before
+        every epoch, and the columns are the targets.
         """
         selection = with_classifier(self.omega)
         if restricts(*self.bounds.experts):
@@ -132,33 +132,33 @@ class GateProblem(NamedTuple):
 
 
 def start_at_bounds(net, problem):
-    """Offset the prior of an untrained gate so that its shares meet the bounds of the targets from the first epoch on.
+    """Offset the prior of an untrained gate so that its shares meet the bounds of the targets at the start.
 
-    A gate that starts far from a coverage that it is asked for gets there by trusting its prior less, and then knows
-    less about single items.
+    A gate that starts far from a requested coverage reaches it by lowering the weight of its prior, and then knows less
+    about single items.
     """
     if problem.prior is None or not restricts(*problem.bounds.targets):
         return
     dual = project_onto_shares(predict_log_gate(net, problem.X, problem.prior), *problem.bounds.targets)[1]
-    offset = np.where(np.isfinite(dual), dual, 0.0)  # whoever is shut out, or decides everything, needs none
+    offset = np.where(np.isfinite(dual), dual, 0.0)  # a target that is shut out, or decides everything, needs no offset
     net.module_.offset.copy_(net.tensor(offset))
 
 
 def train_gate(net, problem, n_epochs, *, seed, verbose=0, cosine=True, e_step=gate_posterior):
-    """EM with the E-step on all rows before every epoch and stochastic gradient descent as M-step.
+    """Train a gate by EM: an E-step on all rows before every epoch, stochastic gradient descent as M-step.
 
-    Another `e_step` than `gate_posterior` has its signature.
+    `e_step` has the signature of `gate_posterior`.
 
     Returns
     -------
     history : list of dict
-        Of every epoch, with the mean log-likelihood of the truth under the mixture and the constraint violation.
+        Records of the epochs, with the mean log-likelihood of the truth under the mixture and the constraint violation.
     """
     selection, log_likelihood, expert_bounds = problem.evidence()
     prior = () if problem.prior is None else (problem.prior,)
     targets = np.zeros((len(problem.X), len(selection)))
     rows = net.rows(problem.X, targets, *prior)
-    deserted = np.append(problem.omega.sum(1) <= 0, False)  # nothing is learnt, or forgotten, about them
+    deserted = np.append(problem.omega.sum(1) <= 0, False)  # these targets keep their gate probability
     duals, records = {"target_dual": None, "expert_dual": None}, []
     experts = None
 
@@ -192,12 +192,12 @@ def train_gate(net, problem, n_epochs, *, seed, verbose=0, cosine=True, e_step=g
 
 
 def cross_fitted_logits(build, problem, n_epochs, n_folds, *, seed):
-    """Logits of the rows of a problem from gates that did not see them, for calibration without unlabelled rows.
+    """Out-of-fold logits of the rows of a problem, for calibration without unlabelled rows.
 
     Parameters
     ----------
     build : callable
-        From a problem to an untrained gate.
+        Returns an untrained gate for a problem.
     problem : GateProblem
     n_epochs, n_folds, seed
         As for the gate itself.
@@ -214,9 +214,9 @@ def cross_fitted_logits(build, problem, n_epochs, n_folds, *, seed):
 
 
 class GatedDeferrer(CoverageMixin, BaseDeferrer):
-    """Base of the deferrers with a gate that is trained by EM; a subclass says who belongs to which target.
+    """Base of the deferrers with a gate that is trained by EM; a subclass defines the targets.
 
-    The gate is a `_gate_net`, and `_e_step` is what tells it who was right.
+    `_gate_net` is the class of the gate, and `_e_step` its E-step.
     """
 
     _gate_net = GateNet
@@ -290,25 +290,27 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
 
     @atomic_fit(prefer_skip_nested_validation=False)
     def partial_fit(self, X, y, annotations=None, classes=None):
-        """Let the gate and the profiles learn from feedback that arrives later, one epoch per call.
+        """Train the gate for one epoch on feedback, and add the feedback to the experts' correctness.
 
-        Classifier, groups and offsets stay; call `recalibrate` after much feedback.
+        The classifier, the targets and the offsets do not change; call `recalibrate` after much feedback. The first
+        call of an unfitted deferrer is a `fit`.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Items.
         y : array-like of shape (n_samples,)
-            True labels.
+            True labels; an `AnnotatedTarget` also brings the annotations.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            What the experts answered; the columns of a DataFrame are matched by name.
+            Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
+            matched by name.
         classes : array-like of shape (n_classes,), default=None
-            All classes; in the first call, which is a `fit`, where `y` does not show them all.
+            All classes, for the first call if `y` does not have them all.
 
         Returns
         -------
         self : object
-            The deferrer, one epoch further.
+            The deferrer after one more epoch.
         """
         if self.__sklearn_is_fitted__():
             self._learn_more(X, *split_target(y, annotations))
@@ -316,7 +318,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
             self._fit(X, y, annotations, classes=() if classes is None else classes)
 
     def _form_targets(self, team):
-        """Set the targets, the memberships and what else says who belongs to which target."""
+        """Set the targets and the memberships of the experts."""
         raise NotImplementedError
 
     def _draw_seed(self):
@@ -349,7 +351,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         )
 
     def _group_bounds(self):
-        """What is asked for the shares of the human targets."""
+        """Requested bounds on the shares of the human targets."""
         return None
 
     def _of_roster(self, parameter, roster, common_ndim):
@@ -360,7 +362,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         bounds, price = self._feasible(self._bounds(self._roster)), self._price()
         weight = row_weights(self.class_weight, team.y)
         selection = self._plain_selection()
-        # of now: the gate stays as it is when people come and go
+        # fixed here: the gate does not change with the roster
         self._target_correctness = selection @ self._correctness
         evidence = self._gather_evidence(team, weight, price)
         problem = GateProblem(X=team.items.array, omega=selection, bounds=bounds, weight=weight, **evidence)
@@ -374,16 +376,16 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         elif bounds.bind:
             scores = cross_fitted_logits(self._new_gate, problem, self.max_epochs, self.cv, seed=self._seed)
         else:
-            # the prior of the problem is out of fold: the classifier is surer of rows that it has seen than of others
+            # out-of-fold prior: the classifier is surer of rows that it was fitted on than of others
             scores = predict_log_gate(self.gate_, team.items.array, problem.now().prior)
         self._calibrate(scores, bounds)
 
     def _gather_evidence(self, team, weight, price):
-        """Fit the classifier; returns what a `GateProblem` is to know about everybody, `refresh` included."""
+        """Fit the classifier and return `log_likelihood`, `prior` and, if used, `refresh` of a `GateProblem`."""
         return self._evidence(team.items, team.codes, team.y_codes, self._judge_classifier(team, self.cv), price)
 
     def _evidence(self, items, codes, y_codes, proba, price):
-        """`log_likelihood` and `prior` of a `GateProblem`, from honest probabilities of the classifier."""
+        """`log_likelihood` and `prior` of a `GateProblem`, from out-of-fold probabilities of the classifier."""
         log_likelihood = self._log_likelihood(items, codes, y_codes, proba, price)
         return {"log_likelihood": log_likelihood, "prior": self._prior(proba)}
 
@@ -393,7 +395,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         self.gate_, self._target_correctness = None, np.empty((0, len(self.classes_)))
 
     def _learn_more(self, X, y, annotations):
-        """One epoch on feedback."""
+        """Train for one epoch on feedback."""
         items = self._check_items(X)
         if self.n_experts_ == 0:
             return
@@ -406,10 +408,10 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         self._train(GateProblem(items.array, omega=self.selection_, bounds=bounds, weight=weight, **evidence), 1, False)
         right, seen = tally_answers(codes, truth)
         self._roster = self._roster._replace(right=self._roster.right + right, seen=self._roster.seen + seen)
-        self._margins = None  # they are those of the gate before
+        self._margins = None  # these were margins of the previous gate
 
     def _price(self):
-        """What asking each expert costs, in nats."""
+        """Cost of asking each expert, in nats."""
         return consultation_nats(
             self._of_roster("consultation_cost", self._roster, 0),
             self.experts_,
@@ -428,14 +430,14 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         return absent_likelihood(codes, y_codes, self._answer_likelihood(), self._correctness)
 
     def _log_likelihood(self, items, codes, y_codes, proba, price):
-        """Evidence (n, n_experts + 1) of the E-step, less the price of asking."""
+        """Log-likelihood (n, n_experts + 1) for the E-step, less the cost of asking."""
         likelihood, absent = self._answer_likelihood(), self._absent_likelihood(items, codes, y_codes)
         log_likelihood = team_log_likelihood(codes, y_codes, proba, likelihood, absent)
         log_likelihood[:, :-1] -= price
         return log_likelihood
 
     def _continues(self, items):
-        """Whether training goes on from the previous gate, which must fit the present data."""
+        """Whether training continues with the previous gate, which must have the right size."""
         if not self._warm() or self.gate_ is None:
             return False
         before = self.gate_.module_
@@ -466,7 +468,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         return predict_log_gate(self.gate_, items.array, prior)
 
     def _prior(self, proba):
-        """Log of how often every target and the classifier are expected to be right, (n, n_targets + 1), if asked."""
+        """Log of the expected correctness (n, n_targets + 1) of targets and classifier; None without a prior."""
         if self.prior_weight == 0:
             return None
         return np.log(np.maximum(expected_correctness(proba, self._target_correctness), _LEAST))

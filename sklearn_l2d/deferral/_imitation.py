@@ -1,4 +1,4 @@
-"""Deferrers that imitate their experts: a net for each, which says what the expert would answer."""
+"""Base of the deferrers that imitate each expert by a net, which predicts the expert's answers."""
 
 import numbers
 from functools import partial
@@ -16,10 +16,10 @@ from ._gate import GatedDeferrer
 
 
 class AnswerNet(Net):
-    """M nets, one per expert; a batch teaches what they answered and, where they did not, what they may have.
+    """M nets, one per expert, trained on annotations and on the posterior of missing annotations.
 
-    Targets are the codes (b, M), -1 missing, the true classes (b,), the responsibilities (b, M) and row weights (b,)
-    of mean 1. Each net learns as if it were alone.
+    Targets are the codes (b, M), -1 missing, the true classes (b,), the responsibilities (b, M) and row weights (b,) of
+    mean 1. The nets do not influence one another.
 
     Attributes
     ----------
@@ -36,15 +36,14 @@ class AnswerNet(Net):
 
 
 def predict_answers(net, X):
-    """Probabilities (n, M, C) of what the experts answer, float64."""
+    """Probabilities (n, M, C) of the experts' answers, float64."""
     return np.concatenate([proba for _, proba in _answer_batches(net, X)])
 
 
 def answers_likelihood(net, X, y_codes, likelihood):
-    """Likelihood (n, M) of the true class, integrated over what the experts answer.
+    """Likelihood (n, M) of the true class, integrated over the experts' answers.
 
-    `likelihood` (C, C) is that of the true class, the row, given an answer. Probabilities are never held for more than
-    a batch of rows.
+    `likelihood` (C, C) is that of the true class, the row, given an answer. Probabilities are computed batch by batch.
     """
     return np.concatenate(
         [expected_likelihood(proba, y_codes[rows], likelihood) for rows, proba in _answer_batches(net, X)]
@@ -57,7 +56,7 @@ def _answer_batches(net, X):
 
 
 class ImitatingDeferrer(GatedDeferrer):
-    """Base of the EM deferrers over single experts that have a net for each of them, all in one ensemble."""
+    """Base of the EM deferrers over single experts, with an ensemble of one net per expert."""
 
     _parameter_constraints: ClassVar = {
         **GatedDeferrer._parameter_constraints,
@@ -79,11 +78,11 @@ class ImitatingDeferrer(GatedDeferrer):
 
     @property
     def _members(self):
-        """Which of the nets imitates whom on the roster."""
+        """Index of the net of each expert on the roster."""
         return self._roster.details["members"]
 
     def predict_annotation_proba(self, X):
-        """What every expert would answer.
+        """Predict the answers of every expert.
 
         Parameters
         ----------
@@ -93,7 +92,7 @@ class ImitatingDeferrer(GatedDeferrer):
         Returns
         -------
         proba : ndarray of shape (n_samples, n_experts, n_classes)
-            In the order of `experts_` and `classes_`.
+            Probabilities in the order of `experts_` and `classes_`.
         """
         check_is_fitted(self)
         items = self._check_items(X).array
@@ -102,7 +101,7 @@ class ImitatingDeferrer(GatedDeferrer):
         return predict_answers(self.answer_net_, items)[:, self._members]
 
     def _new_ensemble(self, kind, items, n_members, **context):
-        """Untrained nets of a `kind` beside the gate, which share its module, optimiser and batches."""
+        """Untrained nets of a `kind`, with the module, optimiser and batch size of the gate."""
         params = self.get_params(deep=False) | {"weight_decay": self.answer_weight_decay}
         build = ensemble_for(params, items, len(self.classes_), self.answer_hidden_layer_sizes)
         return build_net(kind, partial(build, n_members=n_members), params, self._seed, **context)

@@ -1,4 +1,4 @@
-"""The mixture of experts of Hemmer et al. (2022): classifier and allocator on one likelihood."""
+"""The mixture of experts of Hemmer et al. (2022): a classifier and an allocator with one likelihood."""
 
 from functools import partial
 
@@ -7,24 +7,25 @@ from ._surrogate import JointDeferrer, softmax_link
 
 
 class MixtureOfExpertsDeferral(JointDeferrer):
-    """Train a classifier and an allocator together on the likelihood of the truth under the whole team.
+    """Train a classifier and an allocator together by the likelihood of the truth under the team.
 
     The loss is ``-ln(w_0 p(y | x) + sum_j w_j 1(m_j = y))``, where w are the allocator's weights of the classifier and
-    the experts; the largest weight decides (Hemmer et al. 2022, after Multi-L2D 3.3). One net gives both.
+    the experts; the largest weight decides (Hemmer et al. 2022, after Multi-L2D 3.3). Both are outputs of one net.
 
     Parameters
     ----------
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, which multiply the loss of a row.
+        Weights of the classes in the loss.
 
     missing_label : object, default=None
-        Marker of a missing annotation; None takes NaN, None, pandas.NA, masked entries and -1 unless it is a class.
+        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
+        a class.
 
     module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
-        Of the net, as in `AnnotatorLDA`; defaults None, (32,), "sgd", 0.05, 0.9, 0.01, 64 and 60.
+        Parameters of the net, as in `AnnotatorLDA`. The defaults are None, (32,), "sgd", 0.05, 0.9, 0.01, 64 and 60.
 
     device : str, default="auto"
-        "auto" takes CUDA when there is one.
+        Device of the training: "cpu", "cuda", "cuda:1", ... "auto" is CUDA if there is a CUDA device, else the CPU.
 
     dtype : {"float32", "float64"}, default="float32"
         Floating type of the training.
@@ -38,33 +39,33 @@ class MixtureOfExpertsDeferral(JointDeferrer):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in `y`.
+        Sorted labels of `y` and `annotations`.
     classifier_ : object
-        The first outputs of the net, with `predict` and `predict_proba`.
+        The classifier in the first outputs of the net, with `predict` and `predict_proba`.
     experts_ : ndarray of shape (n_experts,)
         Names of the experts.
     n_experts_ : int
         Number of experts.
     targets_ : ndarray of shape (n_targets,)
-        The experts of `fit`: everybody is a target.
+        Names of the targets: every expert of `fit` is one.
     omega_ : ndarray of shape (n_experts, n_targets)
-        Who is which target.
+        Memberships of the experts in the targets. Rows sum to 1.
     selection_ : ndarray of shape (n_targets, n_experts)
-        The same, transposed.
+        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros.
     net_ : object
-        The trained net; private in everything but name.
+        The trained net; its interface is private.
     temperature_ : float
-        1: the classifier is taken as it is.
+        1: the probabilities of the classifier are used as they are.
     target_shares_ : ndarray of shape (n_targets + 1,)
-        Shares of the unlabelled items of `fit`, else of the labelled ones, the classifier last.
+        Share of the items that each target decides, the classifier last, for `X_unlabeled` or else the labelled items.
     coverage_ : float
-        The classifier's share.
+        Share of the items that the classifier decides, the last entry of `target_shares_`.
     workload_ : ndarray of shape (n_experts,)
-        Share of the items that each expert serves.
+        Share of the items that each expert is expected to serve.
     n_iter_ : int
-        Epochs run.
+        Number of epochs of the net.
     history_ : list of dict
-        Loss of every epoch.
+        Phase, loss and duration (seconds) of every epoch.
     n_features_in_ : int
         Number of columns of `X`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -73,19 +74,20 @@ class MixtureOfExpertsDeferral(JointDeferrer):
     See Also
     --------
     OneStageDeferral : Joint losses that are consistent.
-    TwoStageDeferral : A rejector around a classifier that stays as it is.
+    TwoStageDeferral : A rejector for a fixed classifier.
 
     Notes
     -----
-    When not to use it: this is a baseline. The loss is not consistent (Multi-L2D Proposition A.4), and a fixed
-    distribution shows it more plainly than the proof, whose distribution changes along its sequence: with C equally
-    likely classes and an expert who is right with probability p on each, the weight of the classifier at the minimum is
-    ``C (1 - p) / (C - 1)``, so that it decides until ``p = 1/2 + 1 / (2 C)``, while the expert is better from ``1 / C``
-    on. The classifier is also trained where it does not decide only as far as its weight goes.
+    When not to use it: this is a baseline. The loss is not consistent (Multi-L2D Proposition A.4). An example is
+    simpler than the proof: with C equally likely classes and an expert who is right with probability p on each, the
+    weight of the classifier at the minimum is ``C (1 - p) / (C - 1)``. The classifier therefore decides up to
+    ``p = 1/2 + 1 / (2 C)``, although the expert is better above ``1 / C``. On an item that the classifier does not
+    decide, it is trained only in proportion to its weight.
 
     Published code adds 1e-7 inside the logarithm. Here the sum is a log-sum-exp over the classifier's term, which is
-    always finite, and the experts who were right, so that there is no floor. A missing annotation takes the expert out
-    of the weights of that row; published code needs complete annotations. An expert without any is never asked.
+    always finite, and the experts who are right, so that there is no floor. An expert is left out of the weights of a
+    row if the annotation is missing; published code needs complete annotations. An expert without annotations is never
+    asked.
 
     References
     ----------

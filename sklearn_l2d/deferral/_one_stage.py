@@ -1,4 +1,4 @@
-"""Learning to defer in one stage: classifier and rejector are one net with a consistent surrogate loss."""
+"""Learning to defer in one stage: classifier and rejector are one net with a surrogate loss."""
 
 import numbers
 from functools import partial
@@ -28,38 +28,40 @@ class OneStageDeferral(JointDeferrer):
     """Train one net with an output per class and per expert; the largest output decides.
 
     The loss is a surrogate of the team's errors. "softmax" and "ova" are the multi-expert losses of Multi-L2D, after
-    Mozannar and Sontag (2020) and Verma and Nalisnick (2022). Where the net can represent it, their minimum is the best
-    rule there is: the classifier decides where ``max_c p(c | x)`` is above ``p(m_j = y | x)`` of every expert, else the
-    expert who is most often right. "realizable" is the loss of Mozannar et al. (2023) for a single expert.
+    Mozannar and Sontag (2020) and Verma and Nalisnick (2022). If the net can represent it, their minimum is the best
+    rule: the classifier decides where ``max_c p(c | x)`` is above ``p(m_j = y | x)`` of every expert, else the expert
+    who is most likely right. "realizable" is the loss of Mozannar et al. (2023) for a single expert.
 
     Parameters
     ----------
     surrogate : {"softmax", "ova", "realizable"}, default="softmax"
-        "softmax" is Eq. 8 of Multi-L2D, "ova" one logistic loss per class and expert, Eq. 9, whose estimates of who is
-        right are better calibrated. "realizable" takes exactly one expert; it finds a rule without errors where the net
-        has one, but see Notes.
+        "softmax" is Eq. 8 of Multi-L2D. "ova" is Eq. 9, one logistic loss per class and expert; its estimates of the
+        experts' correctness are better calibrated. "realizable" needs exactly one expert; it finds a rule without
+        errors if the net has one, but see Notes.
 
     alpha : float, default=0.5
-        Of "realizable": weight of the team's loss in ``alpha * team + (1 - alpha) * cross-entropy of the classifier``.
+        Weight of the team's loss with "realizable": ``alpha * team + (1 - alpha) * cross-entropy of the classifier``.
 
     consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
-        Cost of asking, at least 0, in units of one error; a mapping goes from names to costs. With "softmax" and "ova"
-        it leaves the loss as it is and is subtracted where the decision is made: expert j decides where
-        ``p(m_j = y | x) - cost_j``, by `predict_expert_correctness` before clipping, is above ``max_c p(c | x)``.
-        With "realizable" it is in the loss: a right answer of a cost below 1 mixes the losses of a right answer, with
-        weight 1 - cost, and of a wrong one, with weight cost.
+        Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from
+        names of experts to costs. It is at least 0. With "softmax" and "ova" the cost does not enter the loss and is
+        subtracted when a decision is made: expert j decides where ``p(m_j = y | x) - cost_j``, by
+        `predict_expert_correctness` before clipping, is above ``max_c p(c | x)``. With "realizable" the cost enters the
+        loss: a right answer that costs less than 1 has the loss of a right answer with weight 1 - cost and that of a
+        wrong answer with weight cost.
 
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, which multiply the loss of a row.
+        Weights of the classes in the loss.
 
     missing_label : object, default=None
-        Marker of a missing annotation; None takes NaN, None, pandas.NA, masked entries and -1 unless it is a class.
+        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
+        a class.
 
     module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
-        Of the net, as in `AnnotatorLDA`; defaults None, (32,), "sgd", 0.05, 0.9, 0.003, 64 and 60.
+        Parameters of the net, as in `AnnotatorLDA`. The defaults are None, (32,), "sgd", 0.05, 0.9, 0.003, 64 and 60.
 
     device : str, default="auto"
-        "auto" takes CUDA when there is one.
+        Device of the training: "cpu", "cuda", "cuda:1", ... "auto" is CUDA if there is a CUDA device, else the CPU.
 
     dtype : {"float32", "float64"}, default="float32"
         Floating type of the training.
@@ -73,34 +75,34 @@ class OneStageDeferral(JointDeferrer):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in `y`.
+        Sorted labels of `y` and `annotations`.
     classifier_ : object
-        The first outputs of the net, with `predict` and `predict_proba`: the softmax over the classes, or with "ova"
-        the sigmoids of the classes scaled to a sum of 1.
+        The classifier in the first outputs of the net, with `predict` and `predict_proba`: the softmax over the
+        classes, or with "ova" the sigmoids of the classes scaled to a sum of 1.
     experts_ : ndarray of shape (n_experts,)
         Names of the experts.
     n_experts_ : int
         Number of experts.
     targets_ : ndarray of shape (n_targets,)
-        The experts of `fit`: everybody is a target.
+        Names of the targets: every expert of `fit` is one.
     omega_ : ndarray of shape (n_experts, n_targets)
-        Who is which target.
+        Memberships of the experts in the targets. Rows sum to 1.
     selection_ : ndarray of shape (n_targets, n_experts)
-        The same, transposed.
+        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros.
     net_ : object
-        The trained net; private in everything but name.
+        The trained net; its interface is private.
     temperature_ : float
-        1: the classifier is taken as it is.
+        1: the probabilities of the classifier are used as they are.
     target_shares_ : ndarray of shape (n_targets + 1,)
-        Shares of the unlabelled items of `fit`, else of the labelled ones, the classifier last.
+        Share of the items that each target decides, the classifier last, for `X_unlabeled` or else the labelled items.
     coverage_ : float
-        The classifier's share.
+        Share of the items that the classifier decides, the last entry of `target_shares_`.
     workload_ : ndarray of shape (n_experts,)
-        Share of the items that each expert serves.
+        Share of the items that each expert is expected to serve.
     n_iter_ : int
-        Epochs run.
+        Number of epochs of the net.
     history_ : list of dict
-        Loss of every epoch.
+        Phase, loss and duration (seconds) of every epoch.
     n_features_in_ : int
         Number of columns of `X`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -108,23 +110,23 @@ class OneStageDeferral(JointDeferrer):
 
     See Also
     --------
-    TwoStageDeferral : Defers around a classifier that is given or trained first.
+    TwoStageDeferral : A rejector for a classifier that is given or trained first.
     MixtureOfExpertsDeferral : An older joint loss, which is not consistent.
-    ClusterDeferral : Needs fewer labels per expert, and takes bounds on workloads.
+    ClusterDeferral : Needs fewer annotations per expert, and takes bounds on workloads.
 
     Notes
     -----
-    When not to use it: every expert is an output of its own, so that an expert with few labels is learnt from those
-    alone, and the sum over experts in the loss leaves less and less of the net to the classifier as experts are added.
-    Coverage follows from the loss and cannot be requested.
+    When not to use it: every expert is an output of its own and is learnt from the annotations of this expert only,
+    which may be few. The loss is a sum over experts, so that the classifier has a smaller part of it the more experts
+    there are. Coverage follows from the loss and cannot be requested; use `RankedDeferral` for that.
 
-    "realizable" is consistent only where some rule of the net makes no errors. For C equally likely classes and an
-    expert who is right with probability p on each, it defers above ``p = 2 / (C + 1)``, the best rule above ``1 / C``.
+    "realizable" is consistent only if some rule of the net makes no errors. For C equally likely classes and an expert
+    who is right with probability p on each, it defers above ``p = 2 / (C + 1)``; the best rule defers above ``1 / C``.
 
-    A missing annotation leaves the loss, and with "softmax" the normaliser, since published code that takes it for a
-    wrong answer trains every expert down by the share of what is missing. An expert without any annotation is never
-    asked. Losses are computed in log space, where published code overflows or meets 0 times infinity. The denominators
-    of Multi-L2D Eq. 25 and 26 are corrected to ``1 + sum``, as in Eq. 11.
+    A missing annotation is left out of the loss and, with "softmax", of the normaliser. Published code treats it as a
+    wrong answer, which lowers the estimated correctness of an expert by the share of missing annotations. An expert
+    without annotations is never asked. Losses are computed in log space; published code can overflow or multiply 0 by
+    infinity. The denominators of Multi-L2D Eq. 25 and 26 are corrected to ``1 + sum``, as in Eq. 11.
 
     References
     ----------
@@ -199,30 +201,30 @@ class OneStageDeferral(JointDeferrer):
 
     @available_if(_estimates_correctness)
     def predict_expert_correctness(self, X, return_clipped=False):
-        """How probable it is that each expert is right.
+        """Predict the probability that each expert is right about each item.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Items.
         return_clipped : bool, default=False
-            Whether to say which estimates were above 1.
+            Whether to also return which estimates were clipped.
 
         Returns
         -------
         correctness : ndarray of shape (n_samples, n_experts)
-            In the order of `experts_`. With "ova" the sigmoid of the expert's output (Multi-L2D Eq. 13). With "softmax"
-            ``t_j / (1 - sum t)`` of the experts' shares t (Eq. 12), which has no upper bound and is clipped to 1. An
-            expert without any annotation in `fit` gets the correctness of everybody.
+            Probabilities in the order of `experts_`. With "ova", it is the sigmoid of the expert's output (Multi-L2D
+            Eq. 13). With "softmax", it is ``t_j / (1 - sum t)`` of the experts' shares t (Eq. 12), which has no upper
+            bound and is clipped to 1. An expert without annotations in `fit` has the mean correctness of all experts.
         clipped : ndarray of bool of shape (n_samples, n_experts)
-            Where the estimate was above 1, so that it says no more than "high"; with `return_clipped` only.
+            True where the estimate was above 1 and was clipped. Only returned if `return_clipped` is True.
         """
         check_is_fitted(self)
         logits = predict_logits(self.net_, self._check_items(X).array)
         log_right = self.classifier_.link(logits, len(self.classes_))[1]
         correctness, clipped = np.exp(np.minimum(log_right, 0.0)), (log_right > 0) & ~self._silent
         correctness[:, self._silent] = self._roster.prior[0]
-        correctness, clipped = correctness @ self.omega_.T, clipped @ self.omega_.T > 0  # those who are still here
+        correctness, clipped = correctness @ self.omega_.T, clipped @ self.omega_.T > 0  # experts on the roster
         return (correctness, clipped) if return_clipped else correctness
 
     def _check_settings(self, y):

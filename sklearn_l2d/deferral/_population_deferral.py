@@ -1,4 +1,4 @@
-"""Learning to defer to a population of experts, who are known by examples of their answers."""
+"""Learning to defer to a population of experts, each represented by examples of the expert's answers."""
 
 from typing import ClassVar
 
@@ -21,48 +21,49 @@ class PopulationClassifier(FirstOutputs):
 
 
 class PopulationDeferral(TallyMixin, BaseDeferrer):
-    """Train one net that defers to any expert of whom it sees examples, those of training or new ones (L2D-Pop).
+    """Train one net that defers to any expert, known or new, by examples of the expert's answers (L2D-Pop).
 
-    An example is an item, its true class and what the expert answered. A net turns examples into vectors whose mean is
-    the expert's code, and a second one gives the logit of deferral from the features of an item and a code. Both are
-    trained together with the classifier on the softmax surrogate over the C classes and one expert, with examples of
-    some experts drawn afresh for every step. Everybody on the roster is a target: the largest of the experts' logits
-    and the classes' logits decides, which is the best rule where ``p(m_j = y | x)`` is learnt. `onboard` needs a few
-    answers and the true labels, and trains nothing.
+    An example is an item, its true class and the answer of the expert. One net maps examples to vectors, whose mean is
+    the code of the expert, and a second net maps the features of an item and a code to the logit of deferral. Both are
+    trained together with the classifier by the softmax surrogate over the C classes and one expert; every training step
+    draws new examples of some experts. Every expert on the roster is a target. The largest of the experts' logits and
+    the classes' logits decides, which is the best rule if ``p(m_j = y | x)`` is learnt. `onboard` needs a few
+    annotations and true labels, and trains nothing.
 
     Parameters
     ----------
     code_size : int, default=32
-        Width of a code.
+        Number of entries of a code.
 
     pooling : {"mean", "attention"}, default="mean"
-        How examples make a code: all alike, or weighted by how well they match a learnt query. The query is the same
-        for all items.
+        How the code of an expert is formed from the examples: "mean" gives all of them the same weight, "attention"
+        weights them by how well they match a learnt query. The query is the same for all items.
 
     context_size : int, default=50
-        Largest number of examples that stand for an expert in a step of the training, and never more than half of
-        what the expert answered. A fitted deferrer takes all examples that it gets.
+        Largest number of examples that represent an expert in a training step; at most half of the expert's answers are
+        used. After training, all examples are used.
 
     experts_per_step : int, default=10
-        Largest number of experts that a step of the training learns from.
+        Largest number of experts in a training step.
 
     n_classifier_epochs : int, default=20
-        Epochs of the classifier alone, before the others join.
+        Number of epochs in which the classifier is trained alone, before the other nets join.
 
     missing_label : object, default=None
-        Marker of a missing annotation; None takes NaN, None, pandas.NA, masked entries and -1 unless it is a class.
+        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
+        a class.
 
     module, hidden_layer_sizes
-        Of the features, as in `PopulationExpertEncoder`; defaults None and (64,).
+        Parameters of the net of the features, as in `PopulationExpertEncoder`. The defaults are None and (64,).
 
     context_layer_sizes, rejector_layer_sizes : tuple of int, default=(64, 64) and (64,)
-        Hidden units of the nets that encode an example and that decide on deferral.
+        Hidden units of the net that encodes an example, and of the net that decides on deferral.
 
     optimizer, lr, momentum, weight_decay, batch_size, max_epochs
-        Of the training, as in `PopulationExpertEncoder`; defaults "adam", 0.003, 0.9, 0.0005, 64 and 60.
+        Parameters of the net, as in `PopulationExpertEncoder`. The defaults are "adam", 0.003, 0.9, 0.0005, 64 and 60.
 
     device : str, default="auto"
-        "auto" takes CUDA when there is one.
+        Device of the training: "cpu", "cuda", "cuda:1", ... "auto" is CUDA if there is a CUDA device, else the CPU.
 
     dtype : {"float32", "float64"}, default="float32"
         Floating type of the training.
@@ -76,33 +77,34 @@ class PopulationDeferral(TallyMixin, BaseDeferrer):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in `y`.
+        Sorted labels of `y` and `annotations`.
     classifier_ : object
-        The logits of the classes, with `predict` and `predict_proba`.
+        The classifier in the net, with `predict` and `predict_proba`.
     temperature_ : float
-        1: the classifier is taken as it is.
+        1: the probabilities of the classifier are used as they are.
     experts_ : ndarray of shape (n_experts,)
         Names of the experts.
     n_experts_ : int
         Number of experts.
     expert_codes_ : ndarray of shape (n_experts, code_size)
-        Codes of the experts; one without any answer has the mean code of the others in `fit`.
+        Codes of the experts. An expert without answers has the mean code of the other experts in `fit`.
     targets_ : ndarray of shape (n_targets,)
-        Every expert is a target.
+        Names of the targets: every expert of `fit` or `onboard` is one.
     omega_ : ndarray of shape (n_experts, n_targets)
-        Which target an expert is.
+        Memberships of the experts in the targets. Rows sum to 1.
     selection_ : ndarray of shape (n_targets, n_experts)
-        The same the other way round; zeros where an expert has left.
+        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros.
     net_ : object
-        The trained net; private in everything but name.
+        The trained net; its interface is private.
     target_shares_ : ndarray of shape (n_targets + 1,)
-        Shares of the unlabelled items of `fit`, else of the labelled ones, the classifier last; 0 for newcomers.
+        Share of the items that each target decides, the classifier last, for `X_unlabeled` or else the labelled items.
+        Newcomers have 0.
     coverage_ : float
-        The classifier's share.
+        Share of the items that the classifier decides, the last entry of `target_shares_`.
     workload_ : ndarray of shape (n_experts,)
-        Share of the items that each expert serves.
+        Share of the items that each expert is expected to serve.
     n_iter_ : int
-        Epochs run, of both phases.
+        Number of epochs of the net, including `n_classifier_epochs`.
     history_ : list of dict
         Phase, loss and duration (seconds) of every epoch.
     n_features_in_ : int
@@ -112,27 +114,28 @@ class PopulationDeferral(TallyMixin, BaseDeferrer):
 
     See Also
     --------
-    ExpertAgnosticDeferral : Knows experts by their competence per class.
-    ClusterDeferral : Newcomers join groups, and need no true labels to do so.
+    ExpertAgnosticDeferral : Represents experts by their competence per class.
+    ClusterDeferral : Newcomers join groups, without true labels.
     sklearn_l2d.cluster.PopulationExpertEncoder : The codes alone.
 
     Notes
     -----
-    When not to use it: the net has to learn what a code means from the experts of `fit`. With a handful of them it
-    learns these by heart and says little about newcomers, and with few labelled items the codes are noise. Table 3 of
-    L2D-Clusters, with 50 to 200 labelled items, has it behind the deferral to clusters in all six columns and behind
-    everything else in four. The classifier learns from the labelled items alone. Coverage follows from the loss and
-    cannot be requested; `RankedDeferral` does that.
+    When not to use it: the net must learn from the experts of `fit` what a code means. With few experts, it learns
+    these by heart and says little about newcomers; with few labelled items, the codes are noise. In Table 3 of
+    L2D-Clusters, with 50 to 200 labelled items, it is worse than deferral to clusters in all six columns and worse than
+    all other methods in four. The classifier learns from the labelled items only. Coverage follows from the loss and
+    cannot be requested; use `RankedDeferral` for that.
 
-    An example holds the true class beside the item and the answer, as in the paper and its code. The
-    re-implementation behind Table 3 leaves it out, so that a code can hardly say who is right: those figures are
-    probably too low. The paper's attention looks from the item at hand at the examples, after these have looked at
-    each other, and needs them at every prediction. Here an expert is one code with either pooling, so that a stored
-    team holds no examples and a prediction costs the same for any number of them.
+    An example contains the true class, the item and the answer, as in the paper and its code. The re-implementation
+    behind Table 3 leaves the true class out, so that a code can hardly tell whether the expert is right: those figures
+    are probably too low. In the paper, attention goes from the item at hand to the examples, after attention among the
+    examples, and needs the examples at every prediction. Here an expert is one code with either pooling, so that a
+    stored team holds no examples and the cost of a prediction does not depend on their number.
 
-    As in the paper's code, the features are not trained through the codes. Here examples are items that the expert did
-    answer, so that experts may have answered different ones. An answer that is in the code is not learnt from in the
-    same step, and a missing one never: taken for an error, it would teach the net to distrust whoever skips items.
+    As in the paper's code, the features are not trained through the codes. Here the examples of an expert are items
+    that this expert annotated, so that experts may annotate different items. The net does not learn from an annotation
+    in the step in which the code contains it, and never from a missing one: if missing annotations counted as errors,
+    the net would learn to distrust experts who skip items.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Probabilistic learning to defer: an EM gate over single experts who need not have labelled everything."""
+"""Probabilistic learning to defer: an EM gate over single experts with missing annotations."""
 
 import math
 import numbers
@@ -13,16 +13,16 @@ from .._sklearn import Interval, StrOptions
 from .._torch._net import train
 from ._imitation import AnswerNet, ImitatingDeferrer, answers_likelihood, predict_answers
 
-_NEVER = 1e-30  # likelihood of the truth where nobody answered: above zero, so that bounds can always be met
+_NEVER = 1e-30  # likelihood of the truth for a missing annotation: above zero, so that bounds can always be met
 
 
 class JointClassifier:
-    """Ensemble whose first net learns all rows; each of the others leaves out a fold, on which it is honest.
+    """Ensemble whose first net learns all rows; each other net leaves out one fold, which it predicts.
 
     Parameters
     ----------
     net : AnswerNet
-        Untrained; one member and another for each fold.
+        Untrained, with one member and one more for each fold.
     classes : ndarray of shape (C,)
         Class labels.
     dtype : str
@@ -41,7 +41,7 @@ class JointClassifier:
         return self.classes_[self.predict_proba(X).argmax(1)]
 
     def judge(self, items, y_codes, fold):
-        """Honest, tempered probabilities (n, C) on the rows it learns from, and the temperature."""
+        """Out-of-fold, calibrated probabilities (n, C) on the training rows, and the temperature."""
         proba = predict_answers(self.net_, items)[np.arange(len(items)), 1 + fold]
         log_proba = np.log(np.maximum(proba, np.finfo(float).tiny))
         temperature = fit_temperature(log_proba, y_codes)
@@ -49,7 +49,7 @@ class JointClassifier:
 
 
 def lessons(y_codes, n_folds, seed):
-    """Fold (n,) of every row, and what each net of a `JointClassifier` learns (n, 1 + n_folds): -1 is left out."""
+    """Folds (n,) of the rows, and classes (n, 1 + n_folds) for each net of a `JointClassifier`: -1 is left out."""
     fold = np.empty(len(y_codes), dtype=int)
     for k, (_, unseen) in enumerate(KFold(n_folds, shuffle=True, random_state=seed).split(y_codes)):
         fold[unseen] = k
@@ -62,81 +62,84 @@ def _imitates(deferrer):
 
 
 class ProbabilisticDeferral(ImitatingDeferrer):
-    """Let a gate decide per item between the classifier and single experts who may have labelled only some items.
+    """Train a gate that defers each item to the classifier or to an expert, with missing annotations.
 
-    PL2D: expert and answer are both latent. A mixture of experts is trained by EM; what an expert would have answered
-    on an item that was not put to him or her is integrated out under a net that imitates the expert, and the nets
-    learn together with the gate.
+    In PL2D, the choice of the expert and the missing annotations are latent. A mixture of experts is trained by EM. A
+    missing annotation is integrated out under a net that imitates the expert, and these nets are trained together with
+    the gate.
 
     Parameters
     ----------
     missing : {"latent", "naive"}, default="latent"
-        "latent" integrates missing annotations out. "naive" never holds an expert responsible for an item that he or
-        she did not label, the extension of Madras et al. (2018) in PL2D appendix A.2.
+        "latent" integrates missing annotations out. "naive" never holds an expert responsible for an item without an
+        annotation of that expert: the extension of Madras et al. (2018) in PL2D appendix A.2.
 
     joint_classifier : bool, default=False
-        False takes `classifier`, which is fitted before the gate, or frozen. True trains one more net beside the gate
-        from its second epoch on, as in PL2D; `classifier` must then be None.
+        False uses `classifier`, which is fitted before the gate unless it is frozen. True trains one more net beside
+        the gate from the second epoch of the gate on, as in PL2D; `classifier` must then be None.
 
     answer_hidden_layer_sizes : tuple of int, default=(32,)
-        Hidden units of the net of each expert, and of the classifier's where it is trained jointly.
+        Hidden units of the net of each expert, and of the classifier if it is trained jointly.
 
     answer_weight_decay : float, default=0.01
-        Penalty of these nets.
+        L2 penalty of the experts' nets.
 
     answer_epochs : int, default=60
-        Epochs that the nets of the experts learn from the given annotations before the gate starts.
+        Number of epochs in which the experts' nets learn the given annotations before the gate is trained.
 
     answer_shrinkage : float, default=0.5
-        Weight, in the evidence of a missing annotation, of the expert's own correctness on the true class, shrunk by
-        empirical Bayes; the rest is the net's. 0 is PL2D.
+        Weight of the expert's own correctness on the true class, shrunk by empirical Bayes, in the evidence of a
+        missing annotation; the net of the expert has the rest of the weight. 0 is PL2D.
 
     classifier : classifier, default=None
-        Any scikit-learn classifier with `predict_proba`, cloned and fitted; a `FrozenEstimator` is taken as it is.
-        None is a small neural net.
+        Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
+        is. None is a `NetClassifier`, a small neural net.
 
     cv : int, default=5
-        Folds of the classifier's out-of-fold probabilities, and of the gate's where no unlabelled rows are given.
+        Number of folds of the classifier's out-of-fold probabilities and, without `X_unlabeled`, of the gate's.
 
     coverage : float, pair of float or None, default=None
-        Share of the items that the classifier is to decide, or its lower and upper bound. None leaves it free.
+        Share of the items that the classifier decides, or a pair of a lower and an upper bound. None sets no bound.
 
     workload : pair, array-like of shape (n_experts, 2), mapping or None, default=None
-        Lower and upper bound of the share of all items that each expert serves, for everybody, in order, or by name
-        (PL2D Eq. 7). None is the free workload; ``(1 / (M + 1), 1 / (M + 1))``, with the same `coverage`, the balanced
-        one of Eq. 6.
+        Lower and upper bound of the share of all items that each expert serves: one pair for all experts, one pair per
+        expert, or a mapping from names to pairs. None sets no bound.
 
     prior_weight : float, default=5.0
-        Weight, before training, of what is expected of everybody: the gate's logits start from this weight times the
-        log of the probability that a target, by its correctness per class and the classifier's probabilities of the
-        classes, or the classifier, by its largest probability, is right. The net learns what it adds, and the weight.
-        0 is the gate of the papers, which knows nothing but the item.
+        Weight of the gate's prior before training. The prior logit of a target is the log of the probability that the
+        target is right, given its correctness per class and the classifier's probabilities of the classes; that of the
+        classifier is the log of its largest probability. The net learns what to add to the prior, and the weight. Where
+        shares are bounded, the logits are offset so that they start within the bounds. 0 is the gate of the papers,
+        which sees the item only.
 
     annotation_smoothing : float, default=0.001
-        Probability that the truth is not what an expert answered, in the E-step.
+        Probability, in the E-step, that the true label is not what an expert answered.
 
     consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
-        Cost of asking, in units of one error; a mapping has names of experts as keys.
+        Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from
+        names of experts or targets to costs. It may be negative.
 
     error_cost : array-like of shape (n_classes, n_classes), default=None
-        Cost of deciding for the column where the row is true, in units of one error. None is 0 on the diagonal and 1
-        elsewhere.
+        Cost, in units of one error, of deciding for the class of the column where the class of the row is true. None is
+        0 on the diagonal and 1 elsewhere.
 
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes in the training of the gate, of the nets and of the default classifier.
+        Weights of the classes in the training of the gate, of the experts' nets and of the default classifier.
 
     missing_label : object, default=None
-        Marker of a missing annotation; None takes NaN, None, pandas.NA, masked entries and -1 unless it is a class.
+        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
+        a class.
 
     module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
-        Of the gate, as in `AnnotatorLDA`; defaults None, (32,), "sgd", 0.05, 0.9, 0.01, 128 and 60. `module`,
-        `optimizer`, `lr`, `momentum` and `batch_size` are also those of the nets.
+        Parameters of the gate, as in `AnnotatorLDA`. The defaults are None, (32,), "sgd", 0.05, 0.9, 0.01, 128 and 60.
+        `module`, `optimizer`, `lr`, `momentum` and `batch_size` are also those of the experts' nets.
 
     warm_start : bool, default=False
-        Continue with the previous gate where the number of experts is the same; the nets start afresh.
+        Whether `fit` continues the training of the previous gate, if the numbers of features and targets and
+        `prior_weight` are the same. The experts' nets start anew.
 
     device : str, default="auto"
-        "auto" takes CUDA when there is one.
+        Device of the training: "cpu", "cuda", "cuda:1", ... "auto" is CUDA if there is a CUDA device, else the CPU.
 
     dtype : {"float32", "float64"}, default="float32"
         Floating type of the training.
@@ -150,39 +153,40 @@ class ProbabilisticDeferral(ImitatingDeferrer):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in `y`, and those that a frozen classifier knows.
+        Sorted labels of `y` and `annotations`, and those that a frozen classifier knows.
     classifier_ : classifier
         The fitted classifier.
     temperature_ : float
-        Temperature of the classifier's probabilities in the E-step.
+        Temperature that calibrates the probabilities of the classifier.
     experts_ : ndarray of shape (n_experts,)
         Names of the experts.
     n_experts_ : int
         Number of experts.
     targets_ : ndarray of shape (n_targets,)
-        The experts that were there in `fit`: every one is a target.
+        Names of the targets: every expert of `fit` is one.
     omega_ : ndarray of shape (n_experts, n_targets)
-        Who is which target, one-hot.
+        Memberships of the experts in the targets. Rows sum to 1.
     selection_ : ndarray of shape (n_targets, n_experts)
-        The same; a row of zeros is an expert who has left.
+        Weights by which each target selects its members, within the bounds of `workload`. Rows sum to 1; a target
+        without members has a row of zeros.
     answer_net_ : object
-        The nets of the experts, None where there are none; private in everything but name.
+        The trained nets of the experts, None if there are none; their interface is private.
     gate_ : object
-        The trained gate; private in everything but name.
+        The trained gate, None without experts; its interface is private.
     offsets_ : ndarray of shape (n_targets + 1,)
-        Calibrated offsets of the gate's logits.
+        Offsets that are added to the logits of the gate so that the shares meet their bounds.
     target_shares_ : ndarray of shape (n_targets + 1,)
-        Achieved hard shares on the calibration rows, the classifier last.
+        Share of the items that each target decides, the classifier last, for `X_unlabeled` or else the labelled items.
     coverage_ : float
-        Achieved share of the classifier on the calibration rows.
+        Share of the items that the classifier decides, the last entry of `target_shares_`.
     workload_ : ndarray of shape (n_experts,)
         Share of the items that each expert is expected to serve.
     constraint_violation_ : float
-        Largest amount by which an achieved share leaves its bounds.
+        Largest distance of a share from its bounds; 0 if all bounds are met.
     n_iter_ : int
-        Epochs of the gate.
+        Number of epochs of the gate.
     history_ : list of dict
-        Loss, log-likelihood and constraint violation of every epoch.
+        Phase, loss, duration (seconds), log-likelihood and constraint violation of every epoch.
     n_features_in_ : int
         Number of columns of `X`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -190,31 +194,33 @@ class ProbabilisticDeferral(ImitatingDeferrer):
 
     See Also
     --------
-    ClusterDeferral : Groups of experts, which newcomers can join.
+    ClusterDeferral : Defers to groups of experts, which newcomers can join.
     SemiSupervisedDeferral : Completes the annotations first.
 
     Notes
     -----
-    With f_m(x) the net of expert m and ``Z_m = sum_c f_mc(x) p(y | c)``, the posterior is exact:
-    ``q(z = m)`` is proportional to ``g_m(x) Z_m``, or to ``g_m(x) p(y | t_m)`` where m did answer, and
+    With f_m(x) the net of expert m and ``Z_m = sum_c f_mc(x) p(y | c)``, the posterior is exact: ``q(z = m)`` is
+    proportional to ``g_m(x) Z_m``, or to ``g_m(x) p(y | t_m)`` if m annotated the item, and
     ``q(t_m = c) = r_m f_mc p(y | c) / Z_m + (1 - r_m) f_mc``. The paper uses a mean field (Eq. 17 and 21 to 23,
     corrected) whose expectation is wrong, and its published code multiplies in the answers of other experts, which can
     lower the objective. Bounds tilt q(z) on all rows at once, not batch by batch, and r is the tilted one (Eq. 8 to
     10), which projects the joint posterior. Shares are then calibrated on hard decisions, which the paper does not do.
+    `workload` is the bound of Eq. 7; None is the free workload, and ``(1 / (M + 1), 1 / (M + 1))`` with the same
+    `coverage` the balanced workload of Eq. 6.
 
-    With ``joint_classifier=True`` the paper puts the net's probabilities of its own training rows into the E-step.
-    They approach certainty, so that the gate comes to believe that the classifier is never wrong. Here the net is
-    trained with one twin for each of `cv` folds that it leaves out, and the E-step reads the twins out of fold, after
-    one temperature.
+    With ``joint_classifier=True``, the E-step of the paper uses the classifier's probabilities on its own training
+    rows. They approach certainty, so that the gate learns that the classifier is never wrong. Here the net is trained
+    together with `cv` further nets, each of which leaves out one fold, and the E-step uses their out-of-fold
+    probabilities, calibrated by one temperature.
 
-    A net sees the item only. With few annotations it learns who is right where less well than a count of right answers
-    per class, which knows the truth: `answer_shrinkage` blends both, where the paper has the net alone (0). The nets
-    themselves follow the paper's M-step, whatever the shrinkage. Nothing but their penalty keeps EM from concluding
-    that an answer which was not given would have been right.
+    The net of an expert sees the item only. With few annotations, it predicts the correctness of the expert less well
+    than a count of right answers per class, which knows the truth. `answer_shrinkage` blends both; the paper uses the
+    net only (0). The training of the nets follows the M-step of the paper for any shrinkage. Only their penalty keeps
+    EM from concluding that a missing annotation would have been right.
 
-    Every expert is a target, so that nobody can join without a new `fit`: there is no `onboard`. Experts may leave.
-    There are as many nets as experts; `ClusterDeferral` pools experts and takes newcomers. `partial_fit` trains the
-    gate; classifier and nets stay.
+    Every expert is a target with its own net. There is no `onboard`: an expert can join only by a new `fit`. Experts
+    may leave. `ClusterDeferral` pools experts and accepts newcomers. `partial_fit` trains the gate; the classifier and
+    the nets do not change.
 
     References
     ----------
@@ -315,7 +321,7 @@ class ProbabilisticDeferral(ImitatingDeferrer):
 
     @available_if(_imitates)
     def predict_annotation_proba(self, X):
-        """What every expert would answer; with ``missing="latent"`` only.
+        """Predict the answers of every expert, for ``missing="latent"`` only.
 
         Parameters
         ----------
@@ -325,7 +331,7 @@ class ProbabilisticDeferral(ImitatingDeferrer):
         Returns
         -------
         proba : ndarray of shape (n_samples, n_experts, n_classes)
-            In the order of `experts_` and `classes_`.
+            Probabilities in the order of `experts_` and `classes_`.
         """
         return super().predict_annotation_proba(X)
 
@@ -383,7 +389,7 @@ class ProbabilisticDeferral(ImitatingDeferrer):
         return self.answer_shrinkage * own + (1 - self.answer_shrinkage) * imitated
 
     def _imitate(self, team, weight):
-        """Nets that have learnt the answers that were given, and the rows from which they go on learning."""
+        """Train the experts' nets on the given annotations; return them and their rows for further epochs."""
         net = self._new_learner(team, self.n_experts_)
         rows = self._rows(net, team, team.codes, weight)
         train(net, rows, self.answer_epochs, seed=self._seed, verbose=self.verbose, label="answers")
@@ -394,10 +400,10 @@ class ProbabilisticDeferral(ImitatingDeferrer):
 
     @staticmethod
     def _rows(net, team, codes, weight):
-        """Rows to learn from, nobody being responsible for any of them so far."""
+        """Training rows, with responsibilities of 0."""
         return net.rows(team.items.array, codes, team.y_codes, np.zeros(codes.shape), weight)
 
     def _one_epoch(self, net, rows, epoch):
-        """The share of an epoch of the gate in the training of a net; its rate falls as the gate's does."""
+        """Train a net for one epoch, with the learning rate of the gate's cosine schedule."""
         net.lr = self.lr * (1 + math.cos(math.pi * epoch / self.max_epochs)) / 2
         train(net, rows, 1, seed=self._seed + epoch, cosine=False, label="answers")

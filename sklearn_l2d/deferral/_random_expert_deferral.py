@@ -10,59 +10,64 @@ from ._gate import GatedDeferrer
 
 
 class RandomExpertDeferral(GatedDeferrer):
-    """Let a gate decide per item between the classifier and anybody: one group that holds all experts.
+    """Train a gate that defers each item to the classifier or to a random expert.
 
-    A baseline that knows which items are hard, and nothing about who is good at them. Team accuracy is the expectation
-    over the draw of the expert.
+    All experts are in one group. This baseline learns which items are hard for the classifier, but does not tell
+    experts apart. The team accuracy is the expectation over the draw of the expert.
 
     Parameters
     ----------
     classifier : classifier, default=None
-        Any scikit-learn classifier with `predict_proba`, cloned and fitted; a `FrozenEstimator` is taken as it is.
-        None is a small neural net.
+        Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
+        is. None is a `NetClassifier`, a small neural net.
 
     cv : int, default=5
-        Folds of the classifier's out-of-fold probabilities, and of the gate's where no unlabelled rows are given.
+        Number of folds of the classifier's out-of-fold probabilities and, without `X_unlabeled`, of the gate's.
 
     coverage : float, pair of float or None, default=None
-        Share of the items that the classifier is to decide, or its lower and upper bound. None leaves it free.
+        Share of the items that the classifier decides, or a pair of a lower and an upper bound. None sets no bound.
 
     workload : pair, array-like of shape (n_experts, 2), mapping or None, default=None
-        Lower and upper bound of the share of all items that each expert serves, for everybody, in order, or by name.
+        Lower and upper bound of the share of all items that each expert serves: one pair for all experts, one pair per
+        expert, or a mapping from names to pairs. None sets no bound.
 
     prior_weight : float, default=5.0
-        Weight, before training, of what is expected of everybody: the gate's logits start from this weight times the
-        log of the probability that a target, by its correctness per class and the classifier's probabilities of the
-        classes, or the classifier, by its largest probability, is right. The net learns what it adds, and the weight.
-        0 is the gate of the papers, which knows nothing but the item.
+        Weight of the gate's prior before training. The prior logit of a target is the log of the probability that the
+        target is right, given its correctness per class and the classifier's probabilities of the classes; that of the
+        classifier is the log of its largest probability. The net learns what to add to the prior, and the weight. Where
+        shares are bounded, the logits are offset so that they start within the bounds. 0 is the gate of the papers,
+        which sees the item only.
 
     annotation_smoothing : float, default=0.001
-        Probability that the truth is not what an expert answered, in the E-step.
+        Probability, in the E-step, that the true label is not what an expert answered.
 
     consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
-        Cost of asking, in units of one error; a mapping has names of experts as keys.
+        Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from
+        names of experts or targets to costs. It may be negative.
 
     error_cost : array-like of shape (n_classes, n_classes), default=None
-        Cost of deciding for the column where the row is true, in units of one error. None is 0 on the diagonal and 1
-        elsewhere.
+        Cost, in units of one error, of deciding for the class of the column where the class of the row is true. None is
+        0 on the diagonal and 1 elsewhere.
 
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the training of the gate and of the default classifier.
 
     missing_label : object, default=None
-        Marker of a missing annotation; None takes NaN, None, pandas.NA, masked entries and -1 unless it is a class.
+        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
+        a class.
 
     module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
-        Of the gate, as in `AnnotatorLDA`; defaults None, (32,), "sgd", 0.05, 0.9, 0.01, 128 and 60.
+        Parameters of the gate, as in `AnnotatorLDA`. The defaults are None, (32,), "sgd", 0.05, 0.9, 0.01, 128 and 60.
 
     warm_start : bool, default=False
-        Continue with the previous gate.
+        Whether `fit` continues the training of the previous gate, if the numbers of features and targets and
+        `prior_weight` are the same.
 
     device : str, default="auto"
-        "auto" takes CUDA when there is one.
+        Device of the training: "cpu", "cuda", "cuda:1", ... "auto" is CUDA if there is a CUDA device, else the CPU.
 
     dtype : {"float32", "float64"}, default="float32"
-        Floating type of the training of the gate.
+        Floating type of the training.
 
     verbose : int, default=0
         1 prints a line per epoch, 2 shows progress bars.
@@ -73,37 +78,38 @@ class RandomExpertDeferral(GatedDeferrer):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in `y`, and those that a frozen classifier knows.
+        Sorted labels of `y` and `annotations`, and those that a frozen classifier knows.
     classifier_ : classifier
         The fitted classifier.
     temperature_ : float
-        Temperature of the classifier's probabilities in the E-step.
+        Temperature that calibrates the probabilities of the classifier.
     experts_ : ndarray of shape (n_experts,)
         Names of the experts.
     n_experts_ : int
         Number of experts.
     targets_ : ndarray of shape (n_targets,)
-        The one target, "anybody".
+        Names of the targets: "anybody", or none without experts.
     omega_ : ndarray of shape (n_experts, n_targets)
-        Ones: everybody is a member.
+        Memberships of the experts in the targets. Rows sum to 1.
     selection_ : ndarray of shape (n_targets, n_experts)
-        Weights with which a member is drawn, equal unless the workload bounds ask for others.
+        Weights by which each target selects its members, within the bounds of `workload`. Rows sum to 1; a target
+        without members has a row of zeros.
     gate_ : object
-        The trained gate; private in everything but name.
+        The trained gate, None without experts; its interface is private.
     offsets_ : ndarray of shape (n_targets + 1,)
-        Calibrated offsets of the gate's logits.
+        Offsets that are added to the logits of the gate so that the shares meet their bounds.
     target_shares_ : ndarray of shape (n_targets + 1,)
-        Achieved hard shares on the calibration rows, the classifier last.
+        Share of the items that each target decides, the classifier last, for `X_unlabeled` or else the labelled items.
     coverage_ : float
-        Achieved share of the classifier on the calibration rows.
+        Share of the items that the classifier decides, the last entry of `target_shares_`.
     workload_ : ndarray of shape (n_experts,)
         Share of the items that each expert is expected to serve.
     constraint_violation_ : float
-        Largest amount by which an achieved share leaves its bounds.
+        Largest distance of a share from its bounds; 0 if all bounds are met.
     n_iter_ : int
-        Epochs of the gate.
+        Number of epochs of the gate.
     history_ : list of dict
-        Loss, log-likelihood and constraint violation of every epoch.
+        Phase, loss, duration (seconds), log-likelihood and constraint violation of every epoch.
     n_features_in_ : int
         Number of columns of `X`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -111,19 +117,19 @@ class RandomExpertDeferral(GatedDeferrer):
 
     See Also
     --------
-    ClusterDeferral : Several groups, whose members are right in the same places.
+    ClusterDeferral : Several groups of similar experts.
 
     Notes
     -----
-    It stands for LECODU (Zhang et al., 2024) as L2D-Clusters section 5.2 reduces it, where experts are interchangeable.
+    This is LECODU (Zhang et al., 2024) as reduced in L2D-Clusters section 5.2, where experts are interchangeable.
     LECODU itself asks the classifier alone, the classifier and the first i of the shuffled experts, or i experts alone,
-    with a Gumbel-softmax choice, and merges all their answers in a further net; it is trained without ground truth, on
-    the consensus of a co-trained twin. When at most one decision maker is consulted per item, one random expert beside
-    the classifier is what is left of it. As published its code does not run, and it draws its choice at test time too,
-    so that a prediction is random; here only the expert within the group is drawn, from `random_state`.
+    by a Gumbel-softmax choice, and merges all answers in another net; it is trained without ground truth, on the
+    consensus of a co-trained twin. If at most one decision maker is asked per item, the choice is between the
+    classifier and one random expert. The published code does not run, and also draws its choice at test time, so that a
+    prediction is random; here only the expert within the group is drawn, by `random_state`.
 
-    With a classifier that knows no better than chance where it errs, the accuracy falls on a straight line between the
-    mean of the experts and the classifier. Use it to see what telling experts apart is worth, not as a deferrer.
+    If the classifier cannot tell where it errs, the accuracy is on a straight line between the mean of the experts and
+    the classifier. Use this baseline to see how much is gained by telling experts apart, not as a deferrer.
 
     References
     ----------
@@ -149,16 +155,17 @@ class RandomExpertDeferral(GatedDeferrer):
 
     @atomic
     def onboard(self, experts, X=None, annotations=None, y=None):
-        """Take experts into the one group; nothing need be known about them.
+        """Add experts to the group, without training and without knowledge about them.
 
         Parameters
         ----------
         experts : sequence of hashable, or one name
-            Names; an expert who is known already is taken on anew.
+            Names of the experts. An expert who is already on the roster is replaced.
         X : array-like of shape (n_samples, n_features), default=None
-            Items that they labelled.
+            Items that they annotated.
         annotations : array-like or DataFrame of shape (n_samples, len(experts)), default=None
-            Their answers, with missing entries. With `y` they are counted, for `explain_deferral` and `partial_fit`.
+            Annotations of these experts, one column per expert, with missing entries. With `y`, they are counted for
+            `explain_deferral` and `partial_fit`.
         y : array-like of shape (n_samples,), default=None
             True labels.
 
@@ -170,7 +177,7 @@ class RandomExpertDeferral(GatedDeferrer):
         Raises
         ------
         ValueError
-            If the deferrer was fitted without experts, or the shapes or labels do not go together.
+            If the deferrer was fitted without experts, or if shapes or labels do not match.
         """
         check_is_fitted(self)
         if len(self.targets_) == 0:

@@ -1,4 +1,4 @@
-"""A requested coverage for any deferrer, by ranking its items."""
+"""A requested coverage for any deferrer, by ranking items."""
 
 import numbers
 from typing import ClassVar
@@ -13,60 +13,61 @@ from ._roster import insert_zeros, served_shares
 from ._settings import share_bounds
 from ._wrapper import DeferrerWrapper
 
-_CERTAIN = 1e6  # stands for an infinite score, so that a margin is always a number
+_CERTAIN = 1e6  # replaces an infinite score, so that every margin is a number
 
 
 class RankedDeferral(CoverageMixin, DeferrerWrapper):
     """Give any deferrer a requested coverage.
 
-    Items are ranked by how much the deferrer prefers its best human target to the classifier, and the threshold moves
-    (PL2D, Algorithm 2; Mozannar et al., 2023). Nothing is trained but the deferrer itself.
+    Items are ranked by how much the deferrer prefers its best human target to the classifier, and the threshold is set
+    to meet the coverage (PL2D, Algorithm 2; Mozannar et al., 2023). Only the deferrer itself is trained.
 
     Parameters
     ----------
     deferrer : deferrer
-        Cloned and fitted; one in a `FrozenEstimator` is taken as it is. Its classifier, experts, targets and answers
-        are those of this estimator.
+        It is cloned and fitted, unless it is in a `FrozenEstimator`, which is used as it is. The classifier, experts,
+        targets and answers of the deferrer are those of this estimator.
 
     coverage : float, pair of float or None, default=None
-        Share of the items that the classifier is to decide, or its lower and upper bound. None leaves the deferrer's
-        own threshold.
+        Share of the items that the classifier decides, or a pair of a lower and an upper bound. None keeps the
+        threshold of the deferrer.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the deferrer and its parts where they have none.
+        Seed of the deferrer and its parts, unless they have their own.
 
     Attributes
     ----------
     deferrer_ : deferrer
         The fitted deferrer.
     offsets_ : ndarray of shape (n_targets + 1,)
-        Added to the scores of the deferrer: zeros, but for the classifier.
+        Offsets that are added to the scores of the deferrer so that the coverage meets its bounds; 0 for the human
+        targets.
     classes_ : ndarray of shape (n_classes,)
-        Labels.
+        Sorted class labels of the deferrer.
     classifier_ : classifier
         The classifier of the deferrer.
     temperature_ : float
-        Temperature of its probabilities.
+        Temperature that calibrates the probabilities of the classifier.
     experts_ : ndarray of shape (n_experts,)
         Names of the experts.
     n_experts_ : int
         Number of experts.
     targets_ : ndarray of shape (n_targets,)
-        Names of the targets.
+        Names of the targets: those of the deferrer.
     omega_ : ndarray of shape (n_experts, n_targets)
-        Memberships of the experts.
+        Memberships of the experts in the targets. Rows sum to 1.
     selection_ : ndarray of shape (n_targets, n_experts)
-        Weights with which a target picks its members.
+        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros.
     target_shares_ : ndarray of shape (n_targets + 1,)
-        Achieved hard shares on the calibration rows, the classifier last.
+        Share of the items that each target decides, the classifier last, for `X_unlabeled` or else the labelled items.
     coverage_ : float
-        Achieved share of the classifier on the calibration rows.
+        Share of the items that the classifier decides, the last entry of `target_shares_`.
     workload_ : ndarray of shape (n_experts,)
         Share of the items that each expert is expected to serve.
     constraint_violation_ : float
-        Distance of `coverage_` to its bounds.
+        Distance of `coverage_` from its bounds; 0 if they are met.
     n_iter_ : int
-        Epochs of the deferrer.
+        Number of epochs of the deferrer.
     history_ : list of dict
         History of the deferrer.
     n_features_in_ : int
@@ -76,26 +77,27 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
 
     See Also
     --------
-    ClusterDeferral : Has bounds on coverage and workload of its own, and a `coverage_path`.
+    ClusterDeferral : Has its own bounds on coverage and workload, and a `coverage_path`.
     sklearn_l2d.metrics.coverage_accuracy_points : The curve of any deferrer.
 
     Notes
     -----
-    The papers' procedure sorts the test items themselves, so that nobody can decide about an item before all of them
-    have come. Here the threshold is a quantile of the items of `fit`, corrected: a later item is decided on its own.
-    Pass `X_unlabeled` where there are further items: on the labelled rows, from which the deferrer has learnt, its
-    scores are more extreme than on others. The ranking also differs in that the margin over the best human target
-    replaces the classifier's probability, so that without a shift the decisions are those of the deferrer.
+    In the papers, the test items themselves are sorted, so that no item can be decided before all of them are there.
+    Here (corrected) the threshold is a quantile of the items of `fit`, and a later item is decided on its own. Pass
+    `X_unlabeled` if there are further items: the scores of the labelled items, from which the deferrer has learnt, are
+    more extreme than those of others. Items are ranked by the margin over the best human target and not by the
+    classifier's probability, so that the decisions with an unchanged threshold are those of the deferrer.
 
-    A coverage between two groups of items with the same score cannot be reached; a deferrer that never defers, or
-    always, has one such group. Bounds on the workload that the deferrer has met itself do not survive the shift.
+    A group of items with the same score is deferred together, so that coverages in between cannot be reached; a
+    deferrer that always or never defers has one such group. If the deferrer has bounds on the workload, they may be
+    violated after the threshold is moved.
 
-    A deferrer that nearly always defers has learnt little about when not to, and ranks badly: give a gate a coverage
-    near 0.5 of its own, or a cost of asking, before it is ranked.
+    A deferrer that nearly always defers has learnt little about when not to defer, and ranks badly: set the coverage of
+    a gate to about 0.5, or a cost of asking, before it is ranked.
 
-    Two other controls of coverage, a search for the cost of asking and a penalty in the loss of a gate, train again and
-    again and still miss (PL2D, section 4). They are in the benchmark (``python -m sklearn_l2d.benchmark --experiments
-    control``), as rivals to compare with.
+    Two other methods to control the coverage, a search for the cost of asking and a penalty in the loss of a gate,
+    train many times and still miss the coverage (PL2D, section 4). They are in the benchmark for comparison
+    (``python -m sklearn_l2d.benchmark --experiments control``).
 
     References
     ----------
@@ -140,7 +142,7 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
         self._calibrate(self._free_scores(items), self._bounds(self._roster))
 
     def _adopt(self, deferrer):
-        # the threshold stays, so that shares move until `recalibrate`
+        # the threshold stays, so that the shares change until `recalibrate`
         n_new = len(deferrer.targets_) - len(self.targets_)
         self.offsets_, self._margins = insert_zeros(self.offsets_, n_new), None
         self.target_shares_ = insert_zeros(self.target_shares_, n_new)
@@ -153,7 +155,7 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
         return bounds.target_lower[-1], bounds.target_upper[-1]
 
     def _bounds(self, roster):
-        """Bounds that the deferrer was given, with this request in the place of its coverage."""
+        """Bounds of the deferrer, with the requested coverage in place of its own."""
         bounds = self.deferrer_._bounds(roster)
         if self.coverage is None:
             return bounds
@@ -164,7 +166,7 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
         )
 
     def _feasible(self, bounds):
-        return bounds  # only the coverage is met here, and any coverage can be
+        return bounds  # only the coverage is bounded here, and every coverage is feasible
 
     def _scores(self, items):
         return self._free_scores(items) + self.offsets_
@@ -173,7 +175,7 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
         return np.clip(self.deferrer_._target_scores(items), -_CERTAIN, _CERTAIN)
 
     def _calibrate(self, scores, bounds):
-        """Set the offset of the classifier; who is preferred among the targets stays the same."""
+        """Set the offset of the classifier; the order of the human targets does not change."""
         best, classifier = scores[:, :-1].max(1), scores[:, -1]
         low, high = self._request()
         (people, own), _ = calibrate_offsets(np.column_stack([best, classifier]), [0, low], [1, high])

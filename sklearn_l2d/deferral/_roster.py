@@ -1,4 +1,4 @@
-"""Who is in the team, what they showed, and the tables of a shift."""
+"""The roster of a team: experts, memberships and correctness; tables of routes and answers."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from ..annotations import from_long
 
 
 class Roster(NamedTuple):
-    """Experts as a value: whoever comes or goes makes a new one.
+    """Immutable list of experts; a change returns a new roster.
 
     Attributes
     ----------
@@ -20,9 +20,9 @@ class Roster(NamedTuple):
     right, seen : ndarrays of shape (n_experts, n_classes)
         Right answers and answers per true class.
     prior : tuple
-        Center and strengths that shrink the correctness, learnt from the experts of `fit`.
+        Center and strengths of the shrinkage of the correctness, learnt from the experts of `fit`.
     details : dict of ndarrays of n_experts rows
-        What else a deferrer knows about everybody.
+        Further data about each expert.
     """
 
     experts: np.ndarray
@@ -34,7 +34,7 @@ class Roster(NamedTuple):
 
     @property
     def correctness(self):
-        """Correctness (n_experts, n_classes) of everybody, shrunk by empirical Bayes."""
+        """Correctness (n_experts, n_classes) of the experts, shrunk by empirical Bayes."""
         return shrunken_correctness(self.right, self.seen, *self.prior)
 
     def without(self, names):
@@ -43,7 +43,7 @@ class Roster(NamedTuple):
         return self._rows(np.array([name not in gone for name in self.experts], dtype=bool))
 
     def joined_by(self, newcomers):
-        """The roster with newcomers, a `Roster` of their own, in the place of their namesakes."""
+        """The roster with newcomers, given as a `Roster`; they replace experts of the same name."""
         kept = self.without(newcomers.experts)
         together = {
             name: np.concatenate([getattr(kept, name), getattr(newcomers, name)])
@@ -65,33 +65,33 @@ class Roster(NamedTuple):
 
 
 def new_roster(experts, codes, y_codes, n_classes):
-    """`Roster` of experts who gave encoded answers (n, n_experts) to items of known truth, and belong nowhere yet."""
+    """`Roster` of experts with encoded annotations (n, n_experts) of items of known truth, without targets."""
     right, seen = tally_answers(codes, np.eye(n_classes)[y_codes])
     return Roster(experts, np.empty((len(experts), 0)), right, seen, prior_strengths(right, seen), {})
 
 
 def plain_selection(omega):
-    """Members of targets (n_targets, n_experts) by membership (n_experts, n_targets) alone, rows sum to 1.
+    """Selection weights (n_targets, n_experts) by memberships (n_experts, n_targets) alone; rows sum to 1.
 
-    A target without members has a zero row.
+    A target without members has a row of zeros.
     """
     totals = omega.sum(0)[:, None]
     return np.divide(omega.T, totals, out=np.zeros(omega.T.shape), where=totals > 0)
 
 
 def live_shares(shares, selection):
-    """Shares with nothing for targets without members, scaled to a sum of 1; the classifier's is the last."""
+    """Shares, the classifier last, with 0 for targets without members, scaled to a sum of 1."""
     shares = shares * np.append(selection.sum(1) > 0, True)
     return shares / shares.sum() if shares.sum() > 0 else np.eye(len(shares))[-1]
 
 
 def served_shares(shares, selection):
-    """Share of the items (n_experts,) that each expert serves, from those of the targets and of the classifier."""
+    """Share (n_experts,) of the items that each expert serves, from the shares of targets and classifier."""
     return live_shares(shares, selection)[:-1] @ selection
 
 
 def insert_zeros(values, n):
-    """Entries for new targets, in front of the classifier's."""
+    """Insert zeros for n new targets before the entry of the classifier."""
     return np.insert(values, len(values) - 1, np.zeros(n))
 
 
@@ -109,7 +109,7 @@ def route_table(targets, experts, deferral, assignment, index):
 
 
 def explanation_table(names, chosen, labels, preference, correctness, index):
-    """Why everybody was chosen, as a table; `names` are those of the targets and, last, "classifier"."""
+    """Explanation of the decisions as a table; `names` are the targets and, last, "classifier"."""
     import pandas as pd
 
     return pd.DataFrame(
@@ -121,7 +121,7 @@ def explanation_table(names, chosen, labels, preference, correctness, index):
 
 
 def answer_table(answers, tasks, experts):
-    """Answers of a shift, a long table, as annotations of these items by these experts."""
+    """Annotations of these items by these experts, from a long table of answers."""
     wide = from_long(answers)
     for name, given, known in (("tasks", wide.index, tasks), ("experts", wide.columns, experts)):
         unknown = sorted(set(given) - set(known), key=str)

@@ -1,4 +1,4 @@
-"""Deferral after the missing annotations have been completed by semi-supervised nets, one per expert."""
+"""Deferral after semi-supervised nets, one per expert, have completed the missing annotations."""
 
 import math
 import numbers
@@ -15,7 +15,7 @@ _WEAK_NOISE, _STRONG_NOISE, _MASKED = 0.1, 0.3, 0.2  # in standard deviations of
 
 
 class AugmentedRows(Rows):
-    """Rows in two views that are drawn anew for every batch: the input is the weak one, the last target the strong one.
+    """Rows in two views, drawn anew for every batch: the weak one is the input, the strong one the last target.
 
     Parameters
     ----------
@@ -24,9 +24,9 @@ class AugmentedRows(Rows):
     codes : ndarray of shape (n, M)
         Encoded annotations, -1 missing.
     weak, strong : callables
-        Called with a batch (b, ...) and a numpy Generator, return a batch of the same shape.
+        Functions that are called with a batch (b, ...) and a numpy Generator and return a batch of the same shape.
     rng : numpy Generator
-        Of the views.
+        Random numbers for the views.
     **settings
         As in `Rows`.
     """
@@ -43,7 +43,7 @@ class AugmentedRows(Rows):
 
 
 def augment(X, view, name, rng):
-    """A view of a batch, refused where it is not one; `name` is the parameter that it comes from."""
+    """A view of a batch, refused if it is not valid; `name` is its parameter."""
     seen = np.asarray(view(X.copy(), rng))
     if seen.shape != X.shape or seen.dtype.kind not in "fiu" or not np.isfinite(seen).all():
         raise ValueError(
@@ -54,14 +54,14 @@ def augment(X, view, name, rng):
 
 
 class CompletionNet(Net):
-    """FixMatch: labels teach the weak view, and confident guesses about it the strong view, of each expert's net.
+    """FixMatch: each expert's net learns annotations in the weak view and confident guesses in the strong view.
 
     Attributes
     ----------
     threshold : float
-        Probability from which a guess counts.
+        Smallest probability of a guess that counts.
     unlabeled_weight : float
-        Of the loss of the guesses.
+        Weight of the loss of the guesses.
     """
 
     def batch_loss(self, logits, targets, X):
@@ -77,15 +77,15 @@ class CompletionNet(Net):
 
 
 def _mean_loss(log_proba, codes, counted, among):
-    """Cross-entropy summed over nets: of each the mean over the rows `among`, of which some are `counted`."""
+    """Cross-entropy of the `counted` rows, divided by the number of rows `among` and summed over nets."""
     loss = -log_proba.gather(-1, codes.unsqueeze(-1)).squeeze(-1) * counted
     return (loss.sum(1) / among.sum(1).clamp(min=1)).sum()
 
 
 def tabular_views(items):
-    """Default weak and strong augmentation of numbers: noise, and for the strong one masked entries as well."""
+    """Default views of numbers: noise, and masked entries in the strong one."""
     mean, size = items.mean(0, dtype=float), np.maximum(np.abs(items).max(0).astype(float), 1e-300)
-    spread = (items / size).std(0) * size  # columns of any size have finite squares this way
+    spread = (items / size).std(0) * size  # so that the squares of large columns are finite
 
     def weak(X, rng):
         return X + _WEAK_NOISE * spread * rng.normal(size=X.shape)
@@ -98,79 +98,86 @@ def tabular_views(items):
 
 
 class SemiSupervisedDeferral(ImitatingDeferrer):
-    """Complete the annotations of every expert first, then let a gate learn from them as if all had been given.
+    """Complete the annotations of every expert, then train a gate on the completed annotations.
 
-    A net per expert learns from the expert's own annotations and, by FixMatch, from the items without one (Hemmer et
-    al., 2023); its most probable answers fill the gaps. The gate is that of PL2D for complete annotations.
+    One net per expert learns from the annotations of the expert and, by FixMatch, from the items without annotation
+    (Hemmer et al., 2023). Its most probable answers replace the missing annotations. The gate is that of PL2D for
+    complete annotations.
 
     Parameters
     ----------
     threshold : float, default=0.95
-        Probability from which a guess about an item without annotation teaches the net.
+        Smallest probability of a guessed annotation from which a net learns.
 
     unlabeled_weight : float, default=1.0
-        Weight of the loss of these guesses; 0 leaves a supervised net.
+        Weight of the loss of the guessed annotations. 0 trains supervised nets.
 
     weak_augmentation, strong_augmentation : callable, default=None
-        Called with a batch of items and a numpy Generator, return a view of the same shape: the weak one is what the
-        net guesses about and learns the annotations from, the strong one must then be guessed alike. None adds normal
-        noise of a tenth, or three tenths, of the standard deviation of each column; the strong view moreover sets each
-        entry to the mean of its column with probability 0.2. These suit tables of numbers. Images deserve better:
-        shifts and flips, and strong changes that leave the class alone.
+        Functions that are called with a batch of items and a numpy Generator and return a view of the batch of the same
+        shape. A net learns the annotations from the weak view and guesses missing ones from it; it then learns the
+        guesses from the strong view. None adds normal noise, whose standard deviation is a tenth (weak) or three tenths
+        (strong) of that of the column; the strong view also sets each entry to the mean of its column with probability
+        0.2. These views suit tables of numbers. For images, use shifts and flips, and strong changes that keep the
+        class.
 
     answer_hidden_layer_sizes : tuple of int, default=(32,)
         Hidden units of the net of each expert.
 
     answer_weight_decay : float, default=0.01
-        Penalty of these nets.
+        L2 penalty of the experts' nets.
 
     answer_epochs : int, default=60
-        Passes of the nets over all items.
+        Number of epochs in which the experts' nets are trained on all items, before the gate is trained.
 
     classifier : classifier, default=None
-        Any scikit-learn classifier with `predict_proba`, cloned and fitted; a `FrozenEstimator` is taken as it is.
-        None is a small neural net.
+        Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
+        is. None is a `NetClassifier`, a small neural net.
 
     cv : int, default=5
-        Folds of the classifier's out-of-fold probabilities, and of the gate's where no unlabelled rows are given.
+        Number of folds of the classifier's out-of-fold probabilities and, without `X_unlabeled`, of the gate's.
 
     coverage : float, pair of float or None, default=None
-        Share of the items that the classifier is to decide, or its lower and upper bound. None leaves it free.
+        Share of the items that the classifier decides, or a pair of a lower and an upper bound. None sets no bound.
 
     workload : pair, array-like of shape (n_experts, 2), mapping or None, default=None
-        Lower and upper bound of the share of all items that each expert serves, for everybody, in order, or by name.
+        Lower and upper bound of the share of all items that each expert serves: one pair for all experts, one pair per
+        expert, or a mapping from names to pairs. None sets no bound.
 
     prior_weight : float, default=5.0
-        Weight, before training, of what is expected of everybody: the gate's logits start from this weight times the
-        log of the probability that a target, by its correctness per class and the classifier's probabilities of the
-        classes, or the classifier, by its largest probability, is right. The net learns what it adds, and the weight.
-        0 is the gate of the papers, which knows nothing but the item.
+        Weight of the gate's prior before training. The prior logit of a target is the log of the probability that the
+        target is right, given its correctness per class and the classifier's probabilities of the classes; that of the
+        classifier is the log of its largest probability. The net learns what to add to the prior, and the weight. Where
+        shares are bounded, the logits are offset so that they start within the bounds. 0 is the gate of the papers,
+        which sees the item only.
 
     annotation_smoothing : float, default=0.001
-        Probability that the truth is not what an expert answered, in the E-step.
+        Probability, in the E-step, that the true label is not what an expert answered.
 
     consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
-        Cost of asking, in units of one error; a mapping has names of experts as keys.
+        Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from
+        names of experts or targets to costs. It may be negative.
 
     error_cost : array-like of shape (n_classes, n_classes), default=None
-        Cost of deciding for the column where the row is true, in units of one error. None is 0 on the diagonal and 1
-        elsewhere.
+        Cost, in units of one error, of deciding for the class of the column where the class of the row is true. None is
+        0 on the diagonal and 1 elsewhere.
 
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the training of the gate and of the default classifier.
 
     missing_label : object, default=None
-        Marker of a missing annotation; None takes NaN, None, pandas.NA, masked entries and -1 unless it is a class.
+        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
+        a class.
 
     module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
-        Of the gate, as in `AnnotatorLDA`; defaults None, (32,), "sgd", 0.05, 0.9, 0.01, 128 and 60. `module`,
-        `optimizer`, `lr`, `momentum` and `batch_size` are also those of the nets.
+        Parameters of the gate, as in `AnnotatorLDA`. The defaults are None, (32,), "sgd", 0.05, 0.9, 0.01, 128 and 60.
+        `module`, `optimizer`, `lr`, `momentum` and `batch_size` are also those of the experts' nets.
 
     warm_start : bool, default=False
-        Continue with the previous gate where the number of experts is the same; the nets start afresh.
+        Whether `fit` continues the training of the previous gate, if the numbers of features and targets and
+        `prior_weight` are the same. The experts' nets start anew.
 
     device : str, default="auto"
-        "auto" takes CUDA when there is one.
+        Device of the training: "cpu", "cuda", "cuda:1", ... "auto" is CUDA if there is a CUDA device, else the CPU.
 
     dtype : {"float32", "float64"}, default="float32"
         Floating type of the training.
@@ -184,39 +191,40 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in `y`, and those that a frozen classifier knows.
+        Sorted labels of `y` and `annotations`, and those that a frozen classifier knows.
     classifier_ : classifier
         The fitted classifier.
     temperature_ : float
-        Temperature of the classifier's probabilities in the E-step.
+        Temperature that calibrates the probabilities of the classifier.
     experts_ : ndarray of shape (n_experts,)
         Names of the experts.
     n_experts_ : int
         Number of experts.
     targets_ : ndarray of shape (n_targets,)
-        The experts that were there in `fit`: every one is a target.
+        Names of the targets: every expert of `fit` is one.
     omega_ : ndarray of shape (n_experts, n_targets)
-        Who is which target, one-hot.
+        Memberships of the experts in the targets. Rows sum to 1.
     selection_ : ndarray of shape (n_targets, n_experts)
-        The same; a row of zeros is an expert who has left.
+        Weights by which each target selects its members, within the bounds of `workload`. Rows sum to 1; a target
+        without members has a row of zeros.
     answer_net_ : object
-        The nets of the experts, None where there are none; private in everything but name.
+        The trained nets of the experts, None if there are none; their interface is private.
     gate_ : object
-        The trained gate; private in everything but name.
+        The trained gate, None without experts; its interface is private.
     offsets_ : ndarray of shape (n_targets + 1,)
-        Calibrated offsets of the gate's logits.
+        Offsets that are added to the logits of the gate so that the shares meet their bounds.
     target_shares_ : ndarray of shape (n_targets + 1,)
-        Achieved hard shares on the calibration rows, the classifier last.
+        Share of the items that each target decides, the classifier last, for `X_unlabeled` or else the labelled items.
     coverage_ : float
-        Achieved share of the classifier on the calibration rows.
+        Share of the items that the classifier decides, the last entry of `target_shares_`.
     workload_ : ndarray of shape (n_experts,)
         Share of the items that each expert is expected to serve.
     constraint_violation_ : float
-        Largest amount by which an achieved share leaves its bounds.
+        Largest distance of a share from its bounds; 0 if all bounds are met.
     n_iter_ : int
-        Epochs of the gate.
+        Number of epochs of the gate.
     history_ : list of dict
-        Loss, log-likelihood and constraint violation of every epoch.
+        Phase, loss, duration (seconds), log-likelihood and constraint violation of every epoch.
     n_features_in_ : int
         Number of columns of `X`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -228,17 +236,17 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
 
     Notes
     -----
-    The loss of a net is ``mean ln 1/f(t | weak x)`` over the items that its expert labelled, plus
-    `unlabeled_weight` times the mean over the others of ``1(max f(. | weak x) >= threshold) ln 1/f(guess | strong x)``;
-    no gradient passes through the guess. All nets are one batched ensemble. `X_unlabeled` joins the items without
-    annotation. Left out: the moving average of the weights, and the embedding that Hemmer et al. train on the true
-    labels first; pass embedded items as `X` where there is one. PL2D also has a MixMatch variant.
+    The loss of a net is ``mean ln 1/f(t | weak x)`` over the items that its expert labelled, plus `unlabeled_weight`
+    times the mean over the others of ``1(max f(. | weak x) >= threshold) ln 1/f(guess | strong x)``; no gradient passes
+    through the guess. All nets are one batched ensemble. The nets also learn from `X_unlabeled`, as items without
+    annotation. Two parts are left out: the moving average of the weights, and the embedding that Hemmer et al. train on
+    the true labels first; if there is an embedding, pass embedded items as `X`. PL2D also has a MixMatch variant.
 
-    A guess becomes an annotation like any other: the gate is told nothing of how uncertain it is, and believes it as
-    firmly as an answer. A net that cannot tell the classes apart makes its expert look worse where the annotations
-    are missing, and in PL2D Table 1 this baseline is often worse than ignoring them. Prefer `ProbabilisticDeferral`.
-    Nobody can join without a new `fit`; experts may leave. In `partial_fit` the nets complete what feedback lacks,
-    but learn no more.
+    A guess is used as an annotation: the gate does not know how uncertain it is. If a net cannot tell the classes
+    apart, its expert seems worse than he or she is on items without annotation, and in PL2D Table 1 this baseline is
+    often worse than ignoring missing annotations. Prefer `ProbabilisticDeferral`. There is no `onboard`: an expert can
+    join only by a new `fit`. Experts may leave. In `partial_fit`, the nets complete missing annotations but are not
+    trained.
 
     References
     ----------
@@ -343,7 +351,7 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
 
     def _learn(self, team):
         for name in ("weak_augmentation", "strong_augmentation"):
-            if (view := getattr(self, name)) is not None:  # tried before the classifier is fitted
+            if (view := getattr(self, name)) is not None:  # tested before the classifier is fitted
                 augment(team.items.array[:2], view, name, np.random.default_rng(self._seed))
         super()._learn(team)
 

@@ -1,4 +1,4 @@
-"""Bounds, costs and memberships of a team: from what a user writes to arrays that the numerics take."""
+"""Convert the bounds, costs and memberships that a user gives to arrays."""
 
 import numbers
 from typing import NamedTuple
@@ -32,7 +32,7 @@ class ShareBounds(NamedTuple):
 
     @property
     def bind(self):
-        """Whether there is any bound at all."""
+        """Whether there is any bound."""
         return any(restricts(*bounds) for bounds in (self.targets, self.experts))
 
     @property
@@ -41,16 +41,16 @@ class ShareBounds(NamedTuple):
         return restricts(*self.experts) or restricts(self.target_lower[:-1], self.target_upper[:-1])
 
     def without_targets(self, gone):
-        """The same bounds with nothing for the human targets in the mask `gone`."""
+        """The same bounds, with 0 for the human targets in the mask `gone`."""
         gone = np.append(gone, False)
         return self._replace(
             target_lower=np.where(gone, 0.0, self.target_lower), target_upper=np.where(gone, 0.0, self.target_upper)
         )
 
     def with_lone_experts(self, omega):
-        """The same bounds, with those of an expert who is a target alone on the target, too.
+        """The same bounds; those of an expert who is the only member of a target also hold for the target.
 
-        Offsets then meet them by the scores; left to the experts alone, who serves in their place is arbitrary.
+        Offsets then meet them by the scores of the items; otherwise the items that move would be arbitrary.
         """
         member = omega > 0
         target, expert = np.nonzero(member & (member.sum(1, keepdims=True) == 1) & (member.sum(0) == 1))
@@ -68,7 +68,7 @@ def share_bounds(coverage, workload, cluster_workload, experts, target_names):
     coverage : None, float or pair of float
         Share of the items that the classifier decides.
     workload : None, pair, array-like of shape (n_experts, 2) or mapping
-        Bounds of each expert's share; a mapping goes from names to pairs and leaves the others unbounded.
+        Bounds of each expert's share. A mapping from names to pairs leaves the other experts unbounded.
     cluster_workload : None, pair, array-like of shape (n_targets, 2) or mapping
         The same for the human targets.
     experts, target_names : sequences
@@ -81,7 +81,7 @@ def share_bounds(coverage, workload, cluster_workload, experts, target_names):
     Raises
     ------
     ValueError
-        If a bound lies outside [0, 1], is upside down, or names nobody.
+        If a bound is outside [0, 1], a lower bound is above its upper bound, or a name is unknown.
     """
     if isinstance(coverage, numbers.Real):
         coverage = (coverage, coverage)
@@ -92,15 +92,15 @@ def share_bounds(coverage, workload, cluster_workload, experts, target_names):
 
 
 def check_in_one_target(bounds, experts):
-    """Refuse bounds that no routing can meet, whatever the targets turn out to be: all experts are in a single one."""
+    """Refuse bounds that no routing can meet even if a single target holds all experts."""
     if not len(experts):
         return
     low, high = bounds.target_lower[-1], bounds.target_upper[-1]
-    most, least = 1 - bounds.expert_lower[:-1].sum(), 1 - bounds.expert_upper[:-1].sum()  # left for the classifier
+    most, least = 1 - bounds.expert_lower[:-1].sum(), 1 - bounds.expert_upper[:-1].sum()  # for the classifier
     if max(low, least) <= min(high, most):
         return
     together = bounds._replace(target_lower=np.array([0.0, low]), target_upper=np.array([1.0, high]))
-    check_feasible(together, np.ones((1, len(experts))), experts, ["the experts"])  # says which bound is to change
+    check_feasible(together, np.ones((1, len(experts))), experts, ["the experts"])  # names the bound to change
 
 
 def check_feasible(bounds, omega, experts, target_names):
@@ -109,11 +109,11 @@ def check_feasible(bounds, omega, experts, target_names):
     Parameters
     ----------
     bounds : ShareBounds
-        Of the targets and experts of `omega`, and the classifier.
+        Bounds of the targets and experts of `omega`, and of the classifier.
     omega : ndarray of shape (n_targets, n_experts)
         Memberships of the human targets.
     experts, target_names : sequences
-        Names for the message.
+        Names for the error message.
     """
     check_share_bounds(
         *bounds.experts,
@@ -133,23 +133,23 @@ def with_classifier(omega):
 
 
 def select_members(omega, shares, bounds, names=None):
-    """Weights (n_targets, n_experts) with which targets pick members under the bounds of experts.
+    """Selection weights (n_targets, n_experts) of the targets within the bounds of the experts.
 
     Parameters
     ----------
     omega : ndarray of shape (n_targets, n_experts)
         Unbounded weights of the human targets.
     shares : ndarray of shape (n_targets + 1,)
-        Shares of the items that targets and classifier get.
+        Shares of the items that the targets and the classifier decide.
     bounds : ShareBounds
         On targets and experts.
     names : sequence of str, default=None
-        Of experts and classifier, for messages.
+        Names of the experts and the classifier, for error messages.
 
     Returns
     -------
     selection : ndarray of shape (n_targets, n_experts)
-        Zero rows for targets without members who may serve.
+        A target without members who may serve has a row of zeros.
     """
     full = with_classifier(omega)
     able = full * (bounds.expert_upper > 0)
@@ -161,18 +161,19 @@ def select_members(omega, shares, bounds, names=None):
 
 
 def of_roster(setting, parameter, fitted, experts, common_ndim):
-    """What is set for each expert, for a roster: by name after `fit`, so that it stays with its owner.
+    """Setting for the experts of a roster, by name, so that each expert of `fit` keeps its value.
 
     Parameters
     ----------
     setting : object
-        As the user wrote it: one for all (of `common_ndim` dimensions), one for each of `fitted`, or a mapping.
+        Value of the parameter: one for all experts (with `common_ndim` dimensions), one for each of `fitted`, or a
+        mapping.
     parameter : str
-        What it is called.
+        Name of the parameter.
     fitted, experts : ndarrays of names
-        Experts of `fit`, and those of the roster.
+        Experts of `fit`, and experts of the roster.
     common_ndim : int
-        Dimensions of a setting for everybody.
+        Number of dimensions of a value for all experts.
     """
     if setting is None or hasattr(setting, "items"):
         gone = set(fitted) - set(experts)
@@ -189,7 +190,7 @@ def row_weights(class_weight, y):
     Raises
     ------
     ValueError
-        If a class of `y` has a negative weight, or all have none.
+        If a class of `y` has a negative weight, or all weights are 0.
     """
     weight = compute_sample_weight(class_weight, y)
     if weight.min() < 0 or weight.max() == 0:
@@ -200,7 +201,7 @@ def row_weights(class_weight, y):
 
 
 def check_error_cost(error_cost, n_classes, smoothing):
-    """Likelihood (C, C) of the truth given an answer, from the parameters of a deferrer."""
+    """Check `error_cost` and return the likelihood (C, C) of the truth given an answer."""
     if error_cost is not None:
         error_cost = np.asarray(error_cost, dtype=float)
         if error_cost.shape != (n_classes, n_classes) or not (np.isfinite(error_cost) & (error_cost >= 0)).all():
@@ -212,12 +213,12 @@ def check_error_cost(error_cost, n_classes, smoothing):
 
 
 def consultation_nats(cost, experts, targets, omega, n_classes, smoothing):
-    """What asking each expert (M,) costs, in nats; the price of a target is shared by its members' memberships."""
+    """Cost of asking each expert (M,), in nats; an expert has a target's cost times the membership in it."""
     return expert_prices(cost, experts, targets, omega) * error_nats(n_classes, smoothing)
 
 
 def expert_prices(cost, experts, targets=(), omega=None):
-    """What asking each expert (M,) costs, in errors; `targets` with memberships `omega` may have prices, too."""
+    """Cost of asking each expert (M,), in errors; `targets` with memberships `omega` may also have costs."""
     prices = np.zeros(len(experts))
     if cost is None:
         return prices
@@ -248,7 +249,7 @@ def expert_prices(cost, experts, targets=(), omega=None):
 
 
 def check_omega(omega, n_experts):
-    """Ready memberships (M, K), rows scaled to sum to 1."""
+    """Check given memberships (M, K) and scale their rows to a sum of 1."""
     omega = as_floats(omega, "omega")
     if omega.ndim != 2 or len(omega) != n_experts:
         raise ValueError(f"omega has shape {omega.shape}; pass one row for each of the {n_experts} experts.")

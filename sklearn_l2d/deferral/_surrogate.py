@@ -1,4 +1,4 @@
-"""What the deferrers that minimise a surrogate loss share: their net, its training, and the classifier inside it."""
+"""Base of the deferrers that minimise a surrogate loss: the net, its training, and its classifier."""
 
 from functools import partial
 from typing import ClassVar
@@ -19,7 +19,7 @@ def softmax_link(logits, n_classes):
     Parameters
     ----------
     logits : ndarray of shape (n, C + M)
-        Of the classes and the experts.
+        Logits of the classes and the experts.
     n_classes : int
         C.
 
@@ -28,8 +28,8 @@ def softmax_link(logits, n_classes):
     log_class : ndarray of shape (n, C)
         ``ln p(y = c | x)``.
     log_right : ndarray of shape (n, M)
-        ``ln p(m_j = y | x)``, without an upper bound: ``t_j / (1 - sum t)`` is the share of an expert over that of all
-        classes, so that the normaliser cancels and nothing is lost where the experts hold nearly all of it.
+        ``ln p(m_j = y | x)``, without an upper bound. ``t_j / (1 - sum t)`` is the share of an expert divided by that
+        of all classes: the normaliser cancels, and there is no loss of precision if the experts hold nearly all of it.
     """
     shares = logits - logsumexp(logits[:, :n_classes], axis=1, keepdims=True)
     return shares[:, :n_classes], shares[:, n_classes:]
@@ -45,20 +45,20 @@ def one_vs_all_link(logits, n_classes):
 
 
 def less_price(log_right, price):
-    """``ln(p - price)`` from ``ln p`` (n, M) and prices (M,) of at least 0; -inf where asking is worth nothing."""
+    """``ln(p - price)`` from ``ln p`` (n, M) and costs (M,) of at least 0; -inf where ``p <= price``."""
     with np.errstate(divide="ignore"):
         return log_right + np.log1p(-np.exp(np.minimum(np.log(price) - log_right, 0.0)))
 
 
 class SurrogateNet(Net):
-    """Mean of a loss per row; targets are the worth of every option and row weights of mean 1 over the data set.
+    """Mean of a loss per row; targets are the values of the options and row weights of mean 1.
 
-    Weights are not scaled within a batch, where one without the heavy rows would count as much as any other.
+    Weights are not normalised within a batch, so that a batch without heavy rows counts less.
 
     Attributes
     ----------
     row_loss : callable
-        One of `_torch._losses`, its other arguments bound.
+        Loss of `_torch._losses` with its other arguments bound.
     """
 
     def batch_loss(self, logits, targets, X):
@@ -69,7 +69,7 @@ class SurrogateNet(Net):
 class SurrogateDeferrer(BaseDeferrer):
     """Base of the deferrers that train one net on a surrogate of the team's loss; every expert is a target.
 
-    A subclass gives `_option_scores`, and `_learn` calls `_train`.
+    A subclass defines `_option_scores`, and its `_learn` calls `_train`.
     """
 
     _silence = "nothing can be learnt about them, and nothing is deferred to them"
@@ -122,7 +122,7 @@ class SurrogateDeferrer(BaseDeferrer):
         return {"dtype": self.dtype, "allow_nd": self.module is not None}
 
     def _train(self, team, value, row_loss, n_outputs):
-        """Train a net on what each option of each row is worth; sets the targets and everything about the net."""
+        """Train a net on the value of each option on each row; set the targets and the attributes of the net."""
         self._single_targets()
         self._silent = (team.codes < 0).all(0)
         params = self.get_params(deep=False)
@@ -144,7 +144,7 @@ class SurrogateDeferrer(BaseDeferrer):
 
 
 def check_prices(cost, experts):
-    """What asking each expert (n_experts,) costs, in errors; no loss has a place for a reward."""
+    """Cost of asking each expert (n_experts,), in errors, refused if negative."""
     prices = np.broadcast_to(expert_prices(cost, experts), len(experts))
     if (prices < 0).any():
         raise ValueError(f"consultation_cost={cost!r} is negative for somebody; asking costs at least 0.")
@@ -152,7 +152,7 @@ def check_prices(cost, experts):
 
 
 class JointDeferrer(SurrogateDeferrer):
-    """Base of those whose net is the classifier as well: its first C outputs."""
+    """Base of the surrogate deferrers whose classifier is the first C outputs of the net."""
 
     def _learn(self, team):
         value = np.column_stack([np.eye(len(self.classes_))[team.y_codes], self._value(team)])
@@ -165,11 +165,11 @@ class JointDeferrer(SurrogateDeferrer):
         self._learn(team)
 
     def _value(self, team):
-        """What each expert's answers were worth, of shape (n, n_experts), NaN where one is missing."""
+        """Values (n, n_experts) of the experts' answers, NaN where an annotation is missing."""
         return right_answers(team)
 
     def _row_loss(self):
-        """Loss of `_torch._losses`, bound to everything but logits and values."""
+        """Loss of `_torch._losses` as a function of logits and values."""
         raise NotImplementedError
 
     def _n_outputs(self):
@@ -181,12 +181,12 @@ class JointDeferrer(SurrogateDeferrer):
 
 
 class FirstOutputs:
-    """The classifier in the first outputs of a net that also decides about deferral.
+    """The classifier in the first outputs of a net that also decides on deferral.
 
     Parameters
     ----------
     net : SurrogateNet
-        Trained.
+        Trained net.
     classes : ndarray of shape (n_classes,)
         Labels.
     link : callable
@@ -214,5 +214,5 @@ class FirstOutputs:
 
 
 def right_answers(team):
-    """Who was right on each row of a team: 1, 0, or NaN where an annotation is missing, of shape (n, n_experts)."""
+    """Correctness (n, n_experts) of the annotations of a team: 1, 0, or NaN where one is missing."""
     return np.where(team.codes < 0, np.nan, team.codes == team.y_codes[:, None])

@@ -1,4 +1,4 @@
-"""Newcomers of deferrers that know an expert by answers to items of known truth."""
+"""Onboarding for the deferrers that know an expert by annotations of items of known truth."""
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -7,26 +7,26 @@ from .._numerics._answers import tally_answers
 from .._sklearn import atomic
 from ._roster import insert_zeros
 
-_TIE = 1e-9  # beyond the noise of sums of floats, below any difference that matters
+_TIE = 1e-9  # above rounding errors, below any difference that matters
 
 
 class TallyMixin:
-    """How newcomers join who are known by answers to items of known truth; it only adds to `BaseDeferrer`."""
+    """Onboarding by annotations of items of known truth; overrides nothing of `BaseDeferrer`."""
 
     @atomic
     def onboard(self, experts, X, annotations, y=None):
-        """Take experts on; what they got right decides how they are used, nothing is trained.
+        """Add experts to the roster by their correctness on labelled items, without training.
 
         Parameters
         ----------
         experts : sequence of hashable, or one name
-            Names; an expert who is known already is judged anew.
+            Names of the experts. An expert who is already on the roster is replaced.
         X : array-like of shape (n_samples, n_features)
-            Items that they labelled.
+            Items that they annotated.
         annotations : array-like or DataFrame of shape (n_samples, len(experts))
-            Their answers, with missing entries.
+            Annotations of these experts, one column per expert, with missing entries.
         y : array-like of shape (n_samples,)
-            True labels; there is no judging without them.
+            True labels. They are required.
 
         Returns
         -------
@@ -36,7 +36,7 @@ class TallyMixin:
         Raises
         ------
         ValueError
-            If the deferrer has never seen experts, `y` is None, or the shapes or labels do not go together.
+            If the deferrer was fitted without experts, if `y` is None, or if shapes or labels do not match.
         """
         check_is_fitted(self)
         if len(self.targets_) == 0:
@@ -56,16 +56,16 @@ class TallyMixin:
         self._set_roster(self._roster.joined_by(newcomers))
 
     def _break_ties(self, scores):
-        """Scores (n, n_targets + 1), changed in place so that whoever never answered loses a tie with who did."""
+        """Scores (n, n_targets + 1), changed in place so that experts without annotations lose ties."""
         scores[:, :-1][:, self.selection_ @ self._roster.seen.sum(1) <= 0] -= _TIE
         return scores
 
     def _describe(self, items, y_codes, codes):
-        """Details of a roster for experts with these answers (n, M) to items."""
+        """Further data about experts with encoded annotations (n, M), for the roster."""
         return {}
 
     def _add_targets(self, names):
-        """Give every name that has none yet a target of its own, to which nothing has been deferred so far."""
+        """Add a target with a share of 0 for every name that is not a target."""
         fresh = names[[name not in set(self.targets_) for name in names]]
         self.targets_ = np.concatenate([self.targets_, fresh])
         self._roster = self._roster._replace(omega=np.pad(self.omega_, ((0, 0), (0, len(fresh)))))

@@ -1,4 +1,4 @@
-"""Learning to defer in two stages: a rejector around a classifier that stays as it is."""
+"""Learning to defer in two stages: a rejector for a fixed classifier."""
 
 import numbers
 from typing import ClassVar
@@ -14,37 +14,39 @@ from ._surrogate import SurrogateDeferrer, check_prices, right_answers
 class TwoStageDeferral(SurrogateDeferrer):
     """Train a net that chooses between a fixed classifier and the experts by a cost-sensitive loss.
 
-    The net has an output per expert and one for the classifier. Its loss is the logistic comp-sum surrogate of Mao et
-    al. (2023): a log-softmax per option, weighted by what the option was worth on the item. At its minimum the shares
-    of the options are in proportion to how often they are right, so that the largest output is the best decision.
+    The net has an output for each expert and one for the classifier. Its loss is the logistic comp-sum surrogate of Mao
+    et al. (2023): a log-softmax per output, weighted by 1 if this expert or the classifier is right on the item and by
+    0 if not. At the minimum, the softmax is proportional to the probabilities of being right, so that the largest
+    output is the best decision.
 
     Parameters
     ----------
     classifier : classifier, default=None
-        Any scikit-learn classifier with `predict_proba`, cloned and fitted; a `FrozenEstimator` is taken as it is.
-        None is a small neural net.
+        Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
+        is. None is a `NetClassifier`, a small neural net.
 
     cv : int, default=5
-        Folds in which a classifier that is fitted here is judged: whether it is right on a row is what a model that
-        did not see the row says. On its own training rows it would seem better than it is, and the experts would
-        hardly be asked.
+        Number of folds of the classifier's out-of-fold probabilities, from which the net learns. On the rows that the
+        classifier was fitted on it would seem better than it is, and the net would hardly defer.
 
     consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
-        Cost of asking, at least 0, in units of one error; a mapping goes from names to costs. An answer is worth
-        ``1(right) - cost_j + c`` in the loss and the classifier ``1(right) + c``, where c is the largest cost, so that
-        nothing is worth less than 0. At the minimum expert j decides where ``p(m_j = y | x) - cost_j`` is the largest.
+        Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from
+        names of experts to costs. It is at least 0. In the loss, an answer of expert j is worth
+        ``1(right) - cost_j + c`` and the classifier ``1(right) + c``, where c is the largest cost, so that nothing is
+        worth less than 0. At the minimum, expert j decides where ``p(m_j = y | x) - cost_j`` is the largest.
 
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, which multiply the loss of a row.
+        Weights of the classes in the loss.
 
     missing_label : object, default=None
-        Marker of a missing annotation; None takes NaN, None, pandas.NA, masked entries and -1 unless it is a class.
+        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
+        a class.
 
     module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
-        Of the net, as in `AnnotatorLDA`; defaults None, (64,), "sgd", 0.05, 0.9, 0.03, 64 and 60.
+        Parameters of the net, as in `AnnotatorLDA`. The defaults are None, (64,), "sgd", 0.05, 0.9, 0.03, 64 and 60.
 
     device : str, default="auto"
-        "auto" takes CUDA when there is one.
+        Device of the training: "cpu", "cuda", "cuda:1", ... "auto" is CUDA if there is a CUDA device, else the CPU.
 
     dtype : {"float32", "float64"}, default="float32"
         Floating type of the training.
@@ -58,33 +60,33 @@ class TwoStageDeferral(SurrogateDeferrer):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in `y`, and those that a frozen classifier knows.
+        Sorted labels of `y` and `annotations`, and those that a frozen classifier knows.
     classifier_ : classifier
         The fitted classifier.
     temperature_ : float
-        Temperature that makes the probabilities of the classifier honest; `explain_deferral` uses it.
+        Temperature that calibrates the probabilities of the classifier.
     experts_ : ndarray of shape (n_experts,)
         Names of the experts.
     n_experts_ : int
         Number of experts.
     targets_ : ndarray of shape (n_targets,)
-        The experts of `fit`: everybody is a target.
+        Names of the targets: every expert of `fit` is one.
     omega_ : ndarray of shape (n_experts, n_targets)
-        Who is which target.
+        Memberships of the experts in the targets. Rows sum to 1.
     selection_ : ndarray of shape (n_targets, n_experts)
-        The same, transposed.
+        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros.
     net_ : object
-        The trained net, None without experts; private in everything but name.
+        The trained net, None without experts; its interface is private.
     target_shares_ : ndarray of shape (n_targets + 1,)
-        Shares of the unlabelled items of `fit`, else of the labelled ones, the classifier last.
+        Share of the items that each target decides, the classifier last, for `X_unlabeled` or else the labelled items.
     coverage_ : float
-        The classifier's share.
+        Share of the items that the classifier decides, the last entry of `target_shares_`.
     workload_ : ndarray of shape (n_experts,)
-        Share of the items that each expert serves.
+        Share of the items that each expert is expected to serve.
     n_iter_ : int
-        Epochs of the net.
+        Number of epochs of the net.
     history_ : list of dict
-        Loss of every epoch.
+        Phase, loss and duration (seconds) of every epoch.
     n_features_in_ : int
         Number of columns of `X`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -93,17 +95,17 @@ class TwoStageDeferral(SurrogateDeferrer):
     See Also
     --------
     OneStageDeferral : Trains classifier and rejector together.
-    ConfidenceDeferral : Compares confidences, without a net.
-    ClusterDeferral : Needs fewer labels per expert, and takes bounds on workloads.
+    ConfidenceDeferral : Compares confidences, without training.
+    ClusterDeferral : Needs fewer annotations per expert, and takes bounds on workloads.
 
     Notes
     -----
-    When not to use it: every expert is an output of its own and learns from its own labels only. Rows on which nobody
-    is right carry no information, so that experts who are seldom right are learnt slowly. Coverage follows from the
-    loss and cannot be requested.
+    When not to use it: every expert is an output of its own and is learnt from the annotations of this expert only.
+    Items on which neither an expert nor the classifier is right carry no information, so that experts who are seldom
+    right are learnt slowly. Coverage follows from the loss and cannot be requested; use `RankedDeferral` for that.
 
-    A missing annotation takes the expert out of the loss of that row and out of its normaliser; it is not an error. An
-    expert without any annotation is never asked.
+    An expert is left out of the loss and the normaliser of a row if the annotation is missing; it does not count as an
+    error. An expert without annotations is never asked.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""A deferrer around another one: whatever it does not change is the other's."""
+"""Base of the deferrers that wrap another deferrer."""
 
 import copy
 
@@ -22,9 +22,9 @@ def _has(name):
 
 
 class DeferrerWrapper(BaseDeferrer):
-    """Base of the deferrers around the one in the parameter `deferrer`, which is fitted as `deferrer_`.
+    """Base of the deferrers that wrap the deferrer in the parameter `deferrer`, fitted as `deferrer_`.
 
-    A subclass learns in `_fit`, which calls `_fit_deferrer`; in `_adopt` it takes a deferrer with another roster.
+    A subclass learns in `_fit`, which calls `_fit_deferrer`; in `_adopt` it accepts a deferrer with another roster.
     """
 
     classes_ = _of_deferrer("classes_")
@@ -42,7 +42,7 @@ class DeferrerWrapper(BaseDeferrer):
 
     @available_if(_has("predict_expert_correctness"))
     def predict_expert_correctness(self, X):
-        """How probable it is that each expert is right about each item.
+        """Predict the probability that each expert is right about each item.
 
         Parameters
         ----------
@@ -52,24 +52,25 @@ class DeferrerWrapper(BaseDeferrer):
         Returns
         -------
         correctness : ndarray of shape (n_samples, n_experts)
-            By the deferrer, in the order of `experts_`.
+            Probabilities in the order of `experts_`, by the deferrer.
         """
         check_is_fitted(self)
         return self.deferrer_.predict_expert_correctness(X)
 
     @atomic
     def offboard(self, experts):
-        """Take experts off the roster of the deferrer; nothing is trained again.
+        """Remove experts from the roster, without training.
 
         Parameters
         ----------
         experts : sequence of hashable, or one name
-            Names.
+            Names of the experts.
 
         Returns
         -------
         self : object
-            A target that has lost everybody is not deferred to, unless somebody joins it again.
+            The deferrer with a smaller roster. No item is deferred to a target without members until an expert joins
+            it.
 
         Raises
         ------
@@ -82,18 +83,18 @@ class DeferrerWrapper(BaseDeferrer):
     @available_if(_has("onboard"))
     @atomic
     def onboard(self, experts, X, annotations, y=None):
-        """Take experts on as the deferrer does; nothing is trained again.
+        """Add experts to the roster as the deferrer does, without training.
 
         Parameters
         ----------
         experts : sequence of hashable, or one name
-            Names.
+            Names of the experts. An expert who is already on the roster is replaced.
         X : array-like of shape (n_samples, n_features)
-            Items that they labelled.
+            Items that they annotated.
         annotations : array-like or DataFrame of shape (n_samples, len(experts))
-            Their answers, with missing entries.
+            Annotations of these experts, one column per expert, with missing entries.
         y : array-like of shape (n_samples,), default=None
-            True labels.
+            True labels, if the deferrer needs them.
 
         Returns
         -------
@@ -103,17 +104,17 @@ class DeferrerWrapper(BaseDeferrer):
         Raises
         ------
         ValueError
-            As the deferrer does.
+            If the deferrer refuses the experts.
         """
         check_is_fitted(self)
         self._adopt(copy.copy(self.deferrer_).onboard(experts, X, annotations, y))
 
     def _fit_deferrer(self, X, y, annotations, X_unlabeled):
-        """Fit a clone of the deferrer, or take a frozen one, whose roster may change here."""
+        """Fit a clone of the deferrer, or copy a frozen one, whose roster may then change."""
         if isinstance(self.deferrer, FrozenEstimator):
             check_is_fitted(self.deferrer)
             check_consistent_length(X, y, annotations)
-            # nothing is learnt from the labels, but they are to be of the same kind
+            # the labels are not learnt, but must be of the same kind
             self.deferrer.estimator._known_truth(X, y)
             self.deferrer_ = copy.copy(self.deferrer.estimator)
         else:
@@ -121,7 +122,7 @@ class DeferrerWrapper(BaseDeferrer):
             self.deferrer_ = deferrer.fit(X, y, annotations=annotations, X_unlabeled=X_unlabeled)
 
     def _adopt(self, deferrer):
-        """Take a deferrer with another roster."""
+        """Accept a deferrer with another roster."""
         self.deferrer_ = deferrer
 
     def _check_items(self, X, reset=False):
