@@ -1,4 +1,4 @@
-"""Turns tables of labels into integer codes and vote counts, block by block so that memory stays small."""
+"""Encode tables of labels as integer codes and vote counts, block by block to save memory."""
 
 import sys
 from typing import NamedTuple
@@ -8,16 +8,16 @@ from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.multiclass import check_classification_targets
 
-BLOCK = 1 << 20  # cells handled at once: bounds every temporary to a few tens of MB
+BLOCK = 1 << 20  # cells per block, so that temporary arrays have at most a few tens of MB
 _WIDEST_LOOKUP = 1 << 16
-_COUNT_ROWS = 1 << 16  # rows whose counts are made sparse at once
+_COUNT_ROWS = 1 << 16  # rows per block of sparse counts
 _LABEL_KINDS = "biufOUST"
 
 
 class Block(NamedTuple):
-    """A rectangle of the table. `values` leaves out the cells that `absent` marks, when there is a mask.
+    """A rectangle of the table. If `absent` is a mask, `values` leaves out the cells that it marks.
 
-    `has_na` tells an absent cell that holds a missing marker from one that a masked array hides.
+    `has_na` tells whether absent cells hold a missing marker, rather than being hidden by a masked array.
     """
 
     rows: slice
@@ -34,14 +34,14 @@ def is_frame(table):
 
 def is_na(value):
     """Whether `value` is None, NaN, NaT or pandas.NA."""
-    pandas = sys.modules.get("pandas")  # pandas.NA can exist only once pandas has been imported
+    pandas = sys.modules.get("pandas")  # pandas.NA exists only if pandas has been imported
     if value is None or (pandas is not None and value is pandas.NA):
         return True
     return bool(value != value)
 
 
 def as_table(annotations):
-    """Return `annotations` as a 2-D table: lists become an object array, the rest is kept as it is."""
+    """Return `annotations` as a 2-D table: lists become an object array, other tables are not changed."""
     if issparse(annotations):
         raise ValueError(
             "annotations is a sparse matrix, whose empty cells cannot be told from votes for class 0; pass a "
@@ -64,7 +64,7 @@ def check_row_count(table, n_rows, name):
 
 
 def expert_names(table):
-    """Names of the columns of a DataFrame, else 0, 1, ..., as an object array."""
+    """Names of the columns of a DataFrame, or else 0, 1, ..., as an object array."""
     if not is_frame(table):
         return np.arange(table.shape[1]).astype(object)
     if not table.columns.is_unique:
@@ -74,7 +74,7 @@ def expert_names(table):
 
 
 def check_classes(classes):
-    """Return `classes` as an array after making sure that it is 1-D, sorted and without repeats."""
+    """Return `classes` as an array after checking that it is 1-D, sorted and unique."""
     classes = np.asarray(classes)
     if classes.ndim != 1:
         raise ValueError(f"classes must be 1-D, got shape {classes.shape}.")
@@ -88,7 +88,7 @@ def check_classes(classes):
 
 
 def sorted_labels(labels, name):
-    """Sort `labels` into an array; whole numbers become integers: NaN entries may have made them floats."""
+    """Sort `labels` into an array; whole numbers become integers, since NaN may have made them floats."""
     try:
         classes = np.array(sorted(labels), dtype=None if labels else np.int64)
     except TypeError as error:
@@ -100,7 +100,7 @@ def sorted_labels(labels, name):
 
 
 def missing_test(missing_label):
-    """Build the predicate that says whether a label that is no known class marks a missing annotation."""
+    """Return the predicate whether a label that is not a known class marks a missing annotation."""
     if missing_label is None:
         return lambda label: is_na(label) or label == -1
     if is_na(missing_label):
@@ -109,7 +109,7 @@ def missing_test(missing_label):
 
 
 class EncodedAnnotations(NamedTuple):
-    """Annotations as integers, with what the integers stand for.
+    """Annotations as integers, with the labels that they encode.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class EncodedAnnotations(NamedTuple):
         Sorted class labels.
 
     experts : ndarray of shape (n_experts,), dtype=object
-        Names of the experts: the columns of a DataFrame, else 0, 1, ...
+        Names of the experts: the columns of a DataFrame, or else 0, 1, ...
     """
 
     codes: np.ndarray
@@ -131,7 +131,7 @@ class EncodedAnnotations(NamedTuple):
 def encode_table(annotations, classes=None, missing_label=None, *, extend=False):
     """`EncodedAnnotations` of a table, as `annotations.encode_annotations` describes it.
 
-    With `extend`, labels of the kind of `classes` that are not among them become classes, too.
+    With `extend`, labels that are not in `classes` but of the same kind become classes too.
     """
     if classes is not None:
         classes = check_classes(classes)
@@ -144,7 +144,7 @@ def encode_table(annotations, classes=None, missing_label=None, *, extend=False)
 
 
 def _recode(encoded, classes):
-    """The same annotations as positions in other classes."""
+    """The same annotations, encoded by other classes."""
     code_of = {label: code for code, label in enumerate(classes.tolist())}
     new_code = [code_of.get(label, -1) for label in encoded.classes.tolist()]
     unseen = np.isin(encoded.codes, np.flatnonzero(np.array(new_code, dtype=int) < 0))
@@ -156,7 +156,7 @@ def _recode(encoded, classes):
 
 
 def encode(table, experts, classes, missing_label, extend=False):
-    """Return the codes of `table` (-1 = missing) and the classes they point into; arguments as in `encode_table`."""
+    """Return the codes of `table` (-1 = missing) and their classes; arguments as in `encode_table`."""
     is_missing = missing_test(missing_label)
     na_is_missing = missing_label is None or is_na(missing_label)
     known = {} if classes is None else {label: code for code, label in enumerate(classes.tolist())}
@@ -165,7 +165,7 @@ def encode(table, experts, classes, missing_label, extend=False):
     codes = np.full(table.shape, -1, dtype=_code_dtype(len(known)))
     for block in _blocks(table):
         labels, local = _factorize(block.values)
-        # Known classes come first, so that -1 is a vote where it is a class.
+        # Known classes are tested first, so that -1 is a vote if it is a class.
         fresh = [label for label in labels if label not in known and not is_missing(label)]
         if not na_is_missing and (block.has_na or any(is_na(label) for label in fresh)):
             _reject_na(experts[block.columns], missing_label)
@@ -193,7 +193,7 @@ def count_votes(codes, n_classes):
     n_samples, n_experts = codes.shape
     counts = np.zeros((n_samples, n_classes), dtype=np.int64)
     for rows in _row_slices(n_samples, max(n_experts, n_classes)):
-        column = codes[rows] + np.intp(1)  # a first column, cut off below, gathers the missing annotations
+        column = codes[rows] + np.intp(1)  # the first column counts the missing annotations and is cut off below
         items = np.arange(len(column))[:, None]
         counts[rows] = tally(items, column, (len(column), n_classes + 1))[:, 1:]
     return counts
@@ -207,7 +207,7 @@ def sparse_counts(counts):
     sizes = np.count_nonzero(counts, axis=1)
     shape = (len(counts), max(1, sizes.max(initial=1)))
     labels, votes = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-    for start in range(0, len(counts), _COUNT_ROWS):  # index arrays of all rows would be larger than the result
+    for start in range(0, len(counts), _COUNT_ROWS):  # index arrays for all rows would be larger than the result
         block = slice(start, start + _COUNT_ROWS)
         rows, columns = np.nonzero(counts[block])
         slot = np.arange(len(rows)) - np.repeat(np.cumsum(sizes[block]) - sizes[block], sizes[block])
@@ -216,13 +216,13 @@ def sparse_counts(counts):
 
 
 def tally(rows, columns, shape):
-    """Number of times that each cell of a table of `shape` is named by (rows, columns)."""
+    """Count how often each cell of a table of `shape` occurs in (rows, columns)."""
     flat = np.bincount((rows * shape[1] + columns).ravel(), minlength=shape[0] * shape[1])
     return flat.reshape(shape)
 
 
 def align_columns(frame, classes):
-    """Put the columns of a DataFrame of counts in the order of the classes that they name."""
+    """Sort the columns of a DataFrame of counts by classes."""
     names = frame.columns.tolist()
     if not frame.columns.is_unique:
         raise ValueError(f"y names a class twice in its columns {some(names)}; add up the repeated columns.")
@@ -320,7 +320,7 @@ def _blocks(table):
 
 
 def _column_block(column, rows, where):
-    if column.dtype.kind in "mM":  # a column of NaT only has a time dtype
+    if column.dtype.kind in "mM":  # a column of NaT has a time dtype
         column = column.astype(object)
     if isinstance(column.dtype, np.dtype):
         return Block(rows, where, column.to_numpy())
@@ -330,7 +330,7 @@ def _column_block(column, rows, where):
 
 
 def _factorize(values):
-    """Distinct labels (a list of Python scalars) and the position of every value in it, flattened."""
+    """Distinct labels, a list of Python scalars, and the position of every value in the list, flattened."""
     values = values.ravel()
     if values.dtype.kind in "biu":
         return _factorize_integers(values)
@@ -357,11 +357,11 @@ def _factorize_integers(values):
 
 
 def _factorize_floats(values):
-    """Whole numbers take the integer path: sorting floats would cost ten times as much."""
+    """Factorize whole numbers as integers, since sorting floats takes ten times as long."""
     nan = np.isnan(values)
     if nan.all():
         return [np.nan], np.zeros(len(values), dtype=np.intp)
-    whole = np.where(nan, values[np.argmin(nan)], values)  # the first label present stands in for NaN
+    whole = np.where(nan, values[np.argmin(nan)], values)  # NaN is replaced by the first label that is present
     if not (np.all(np.abs(whole) < 2**53) and np.all(whole == np.rint(whole))):
         labels, local = np.unique(values, return_inverse=True)
         return labels.tolist(), local
@@ -401,18 +401,18 @@ def _unseen_labels(experts, labels, classes):
 
 
 def some(items, n=10):
-    """Text of the first few `items`."""
+    """Text with the first few `items`."""
     text = ", ".join(repr(item) for item in items[:n])
     return f"[{text}{', ...' if len(items) > n else ''}]"
 
 
 def as_floats(values, name):
-    """Array of the floats in a setting.
+    """Values of a parameter as an array of floats.
 
     Raises
     ------
     ValueError
-        If something in it is not a number, or its rows have unlike lengths.
+        If a value is not a number, or rows have different lengths.
     """
     try:
         return np.asarray(values, dtype=float)

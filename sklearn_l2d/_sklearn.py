@@ -1,4 +1,4 @@
-"""The one module that touches scikit-learn's private helpers, and what a method of an estimator needs beyond them."""
+"""Private helpers of scikit-learn, imported in this module only, and decorators for methods of estimators."""
 
 import contextlib
 import copy
@@ -35,7 +35,7 @@ __all__ = [
     "warn",
 ]
 
-# Files of this package, of scikit-learn and of what they run through: a warning points to whoever called them.
+# Files of this package, scikit-learn and the packages between them: a warning points to the line that called them.
 _INTERNAL = (
     *(os.path.dirname(module) + os.sep for module in (__file__, sklearn.__file__, joblib.__file__)),
     contextlib.__file__,
@@ -43,15 +43,15 @@ _INTERNAL = (
 
 fit_context = _fit_context
 take_rows = _safe_indexing
-# Decorates loops over small matrix products: their threads cost more than they bring on a busy machine.
+# For loops over small matrix products, whose threads cost more than they save on a busy machine.
 one_blas_thread = _threadpool_controller_decorator(limits=1, user_api="blas")
 
 
 def atomic(method):
-    """Run a method that changes an estimator on a copy, so that a failure leaves the estimator as it was.
+    """Run a method of an estimator on a copy, so that the estimator does not change if the method fails.
 
-    The method changes attributes by assigning new values, never in place, and returns nothing; the decorated one
-    returns the estimator.
+    The method must assign new values to attributes, never change them in place, and return nothing. The decorated
+    method returns the estimator.
     """
 
     @functools.wraps(method)
@@ -65,7 +65,7 @@ def atomic(method):
 
 
 def atomic_fit(*, prefer_skip_nested_validation):
-    """`fit_context` around an `atomic` method: parameters are checked first, and a failure changes nothing."""
+    """`fit_context` around an `atomic` method: parameters are validated first, and a failure changes nothing."""
 
     def decorate(method):
         return fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)(atomic(method))
@@ -100,7 +100,7 @@ class _FalseMethod(functools.partial):
 
 
 def warn(message, category=UserWarning):
-    """Warn with the line of the caller, outside of this package and of scikit-learn."""
+    """Warn with the line of the caller outside of this package and scikit-learn."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INTERNAL):
         level, frame = level + 1, frame.f_back
@@ -113,5 +113,5 @@ def transform_output(estimator):
 
 
 def check_weights(sample_weight, rows):
-    """Weights of `rows` as floats, ones for None; refused where one is negative or all are zero."""
+    """Weights of `rows` as floats, ones for None; refused if one is negative or all are zero."""
     return _check_sample_weight(sample_weight, rows, ensure_non_negative=True)

@@ -1,4 +1,4 @@
-"""What every estimator checks before it works: items, true labels, names of experts, and answers that come by name."""
+"""Checks that estimators share: items, true labels, names of experts, and annotations by name."""
 
 from dataclasses import dataclass
 
@@ -13,14 +13,14 @@ from ._sklearn import warn
 
 @dataclass(frozen=True)
 class Items:
-    """Checked items in both forms in which they are used.
+    """Checked items, as given and as an array.
 
     Attributes
     ----------
     given : DataFrame or ndarray of n rows
-        As they came, for a classifier that may pick columns by name and works in full precision.
+        Items as given, for a classifier that may select columns by name and works in full precision.
     array : ndarray of shape (n, ...)
-        In the floating type of the estimator.
+        Items in the floating type of the estimator.
     """
 
     given: object
@@ -31,13 +31,13 @@ class Items:
 
 
 def check_items(estimator, X, *, reset=False, dtype="float64", allow_nd=False):
-    """Checked `Items`; with `reset` the estimator learns how many columns there are, and their names."""
+    """Check items; with `reset`, set `n_features_in_` and `feature_names_in_` of the estimator."""
     array = validate_data(estimator, X, reset=reset, dtype=dtype, allow_nd=allow_nd)
     return Items(X if is_frame(X) else np.asarray(X), array)
 
 
 def check_labels(y, n_rows):
-    """True labels (n,) as an array: finite class labels, one per item."""
+    """Check true labels and return them as an array (n,)."""
     y = column_or_1d(y, warn=True)
     check_consistent_length(np.empty(n_rows), y)
     assert_all_finite(y, input_name="y")
@@ -46,7 +46,7 @@ def check_labels(y, n_rows):
 
 
 def name_list(experts):
-    """Names of experts, one or several, as an object array."""
+    """One or several names of experts as an object array."""
     given = [experts] if np.isscalar(experts) else list(experts)
     names = np.empty(len(given), dtype=object)
     names[:] = given
@@ -56,20 +56,20 @@ def name_list(experts):
 
 
 def check_annotations(annotations, classes, missing_label, n_rows, silence):
-    """Encoded annotations of a fit; labels that are no classes become classes, since few rows rarely show all.
+    """Encode the annotations of a fit; new labels become classes, since `y` may not have all of them.
 
     Parameters
     ----------
     annotations : array-like, DataFrame or None
-        As given; None means that there are no experts.
+        Annotations as given; None means that there are no experts.
     classes : ndarray of shape (n_classes,)
-        Classes so far.
+        Known classes.
     missing_label : object
         As in `annotations.encode_annotations`.
     n_rows : int
         Number of items.
     silence : str
-        What becomes of experts without any annotation, for the warning that names them.
+        How experts without any annotation are treated, for the warning that names them.
 
     Returns
     -------
@@ -94,18 +94,18 @@ def check_annotations(annotations, classes, missing_label, n_rows, silence):
 
 
 def check_answers(annotations, n_rows, deferrer, method):
-    """Encoded answers (n, n_experts) in the order of the experts of a fitted deferrer.
+    """Encode annotations (n, n_experts) in the order of the experts of a fitted deferrer.
 
     Parameters
     ----------
     annotations : array-like or DataFrame
-        Columns in the order of `experts_`; those of a DataFrame are matched by name, and may be fewer.
+        Columns in the order of `experts_`. The columns of a DataFrame are matched by name, and may be fewer.
     n_rows : int
         Number of items.
     deferrer : deferrer
         Fitted.
     method : str
-        Who asks, for the message where there are none.
+        Name of the calling method, for the error message.
     """
     experts = deferrer.experts_
     if annotations is None:

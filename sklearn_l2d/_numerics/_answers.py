@@ -1,4 +1,4 @@
-"""How everybody answers: what experts got right, how well an answer explains the truth, and honest probabilities."""
+"""Correctness of experts, likelihoods of the truth given answers, and calibration of probabilities."""
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -6,14 +6,14 @@ from scipy.special import logsumexp
 
 
 def tally_answers(codes, truth):
-    """Right and total answers of each expert per class.
+    """Count right answers and answers of each expert per class.
 
     Parameters
     ----------
     codes : ndarray of shape (n, M)
         Encoded annotations, -1 missing.
     truth : ndarray of shape (n, C)
-        Distribution of the true class: one-hot where it is known.
+        Distribution of the true class, one-hot if it is known.
 
     Returns
     -------
@@ -30,30 +30,30 @@ def tally_answers(codes, truth):
 
 
 def shrunken_correctness(right, seen, center, strength):
-    """Correctness (M, C) per class, shrunk towards each expert's own mean and that towards everybody's.
+    """Correctness (M, C) per class, shrunk towards the expert's mean, which is shrunk towards that of all experts.
 
     Parameters
     ----------
     right, seen : ndarrays of shape (M, C)
         As returned by `tally_answers`.
     center : float
-        Correctness of everybody.
+        Correctness of all experts.
     strength : tuple of float
-        Rows that everybody's correctness counts as in an expert's mean, and that this mean counts as in a class.
+        Numbers of answers that the prior counts as, in the mean of an expert and in a class.
     """
     own = own_correctness(right, seen, center, strength[0])
     return (right + strength[1] * own[:, None]) / (seen + strength[1])
 
 
 def own_correctness(right, seen, center, strength):
-    """Correctness (M,) of each expert over all classes, shrunk towards that of everybody.
+    """Correctness (M,) of each expert over all classes, shrunk towards that of all experts.
 
     Parameters
     ----------
     right, seen : ndarrays of shape (M, C)
         As returned by `tally_answers`.
     center, strength : float
-        Correctness of everybody, and the rows that it counts as.
+        Correctness of all experts, and the number of answers that it counts as.
     """
     return (right.sum(1) + strength * center) / (seen.sum(1) + strength)
 
@@ -61,15 +61,15 @@ def own_correctness(right, seen, center, strength):
 def prior_strengths(right, seen):
     """Center and strengths for `shrunken_correctness`, by the method of moments.
 
-    The spread of the correctness beyond binomial noise, between experts and between the classes of one expert,
-    says how much an expert's or a class's own rows are to be trusted. Where classes make no difference the
-    profile becomes the expert's mean, where they do it keeps its shape.
+    The strengths follow from the variance of the correctness beyond binomial noise, between experts and between the
+    classes of an expert. If the classes do not differ, the correctness per class becomes the expert's mean; if they
+    differ, it is hardly shrunk.
 
     Returns
     -------
     center : float
     strengths : tuple of float
-        Between half a row and a thousand rows.
+        Numbers of answers, between 0.5 and 1000.
     """
     total = seen.sum(1)
     center = right.sum() / max(seen.sum(), 1e-12)
@@ -80,11 +80,11 @@ def prior_strengths(right, seen):
     between_experts = _excess_variance(own[experts], np.full(len(experts), center), total[experts], noise)
     who, which = np.nonzero(seen > 0)
     cells = seen[who, which]
-    # classes differ in difficulty for everybody: only what is particular to an expert tells experts apart
+    # the difficulty of a class is the same for all experts and does not tell them apart
     difficulty = right.sum(0) / np.maximum(seen.sum(0), 1e-12) - center
     rate = right[who, which] / cells
     expected = np.clip(own[who] + difficulty[which], 0, 1)
-    # an expert's own mean has used up part of the noise of each of its classes
+    # the mean of an expert contains part of the noise of each class
     free = np.maximum(1 - cells / total[who], 1e-3)
     between_classes = _excess_variance(rate, expected, cells / free, noise)
     strengths = tuple(float(np.clip(noise / max(v, 1e-12), 0.5, 1000.0)) for v in (between_experts, between_classes))
@@ -92,21 +92,21 @@ def prior_strengths(right, seen):
 
 
 def _excess_variance(rate, expected, sizes, noise):
-    """Weighted variance of rates around their expectation, less the binomial noise."""
+    """Weighted variance of rates around their expectation, less binomial noise."""
     if len(rate) == 0:
         return 0.0
     return float(np.average((rate - expected) ** 2 - noise / sizes, weights=sizes))
 
 
 def expected_correctness(proba, correctness):
-    """How often every target, and last the classifier itself, is expected to be right on items (n, n_targets + 1).
+    """Probability (n, n_targets + 1) that each target and, last, the classifier is right on items.
 
     Parameters
     ----------
     proba : ndarray of shape (n, C)
-        Probabilities of the classes by the classifier.
+        Class probabilities of the classifier.
     correctness : ndarray of shape (n_targets, C)
-        How often the targets are right on each class.
+        Correctness of the targets on each class.
     """
     return np.column_stack([proba @ correctness.T, proba.max(1)])
 
@@ -114,19 +114,19 @@ def expected_correctness(proba, correctness):
 def competence_posterior(right, seen, center, strengths):
     """Mean and variance of the competence of each expert per class.
 
-    The competence in a class has a Beta prior around the expert's own correctness, which in turn has one around the
-    correctness of everybody.
+    The competence in a class has a Beta prior around the expert's correctness, which has a Beta prior around the
+    correctness of all experts.
 
     Parameters
     ----------
     right, seen : ndarrays of shape (M, C)
         Right answers and answers, as returned by `tally_answers`.
     center : float
-        Correctness of everybody.
+        Correctness of all experts.
     strengths : tuple of float
-        Answers that the prior of an expert and the prior of a class count as. With an infinite first one nothing is
-        learnt about an expert from other classes: the classes then have the prior
-        ``Beta(strengths[1] * center, strengths[1] * (1 - center))`` each.
+        Numbers of answers that the prior of an expert and the prior of a class count as. If the first is infinite, the
+        classes of an expert are independent, each with the prior
+        ``Beta(strengths[1] * center, strengths[1] * (1 - center))``.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def competence_posterior(right, seen, center, strengths):
         own_variance = own * (1 - own) / (seen.sum(1, keepdims=True) + strengths[0] + 1)
     size = seen + strengths[1]
     mean = (right + strengths[1] * own) / size
-    inherited = (strengths[1] / size) ** 2 * own_variance  # what the doubt about the expert adds to that about a class
+    inherited = (strengths[1] / size) ** 2 * own_variance  # variance from the uncertainty about the expert
     return mean, (mean * (1 - mean) - inherited) / (size + 1) + inherited
 
 
@@ -151,11 +151,12 @@ def answer_likelihood(n_classes, smoothing, error_cost=None):
     n_classes : int
         C, at least 2.
     smoothing : float
-        Probability s that the truth is not what was answered: the likelihood is ``1 - s`` for a right answer and
+        Probability s that the truth is not the answer: the likelihood is ``1 - s`` for a right answer and
         ``s / (C - 1)`` for a wrong one (L2D-Clusters 3.3, step 5).
     error_cost : ndarray of shape (C, C), default=None
-        Cost of answering the column where the row is true, in units of one ordinary error: the logarithm falls in
-        proportion. None is 0 on the diagonal and 1 elsewhere, which gives the smoothed one-hot exactly.
+        Cost, in units of one error, of deciding for the class of the column where the class of the row is true; the
+        log-likelihood falls in proportion. None is 0 on the diagonal and 1 elsewhere, which is exactly the smoothed
+        one-hot.
 
     Returns
     -------
@@ -167,7 +168,7 @@ def answer_likelihood(n_classes, smoothing, error_cost=None):
 
 
 def error_nats(n_classes, smoothing):
-    """What one ordinary error costs, in nats."""
+    """Cost of one error, in nats."""
     return np.log1p(-smoothing) - np.log(smoothing / (n_classes - 1))
 
 
@@ -183,8 +184,7 @@ def log_likelihood_of_answers(codes, y_codes, likelihood, absent=None):
     likelihood : ndarray of shape (C, C)
         As returned by `answer_likelihood`.
     absent : ndarray of shape (n, M), default=None
-        Likelihood of the truth integrated over what the absent expert would have answered; None takes an expert
-        who answers at random.
+        Likelihood of the truth for a missing annotation, integrated over the answer. None assumes random answers.
     """
     if absent is None:
         absent = likelihood[y_codes].mean(1, keepdims=True)
@@ -204,11 +204,11 @@ def team_log_likelihood(codes, y_codes, classifier_proba, likelihood, absent):
 
 
 def absent_likelihood(codes, y_codes, likelihood, correctness):
-    """Likelihood (n, M) of the truth given what an expert would have answered; None where nobody is missing.
+    """Likelihood (n, M) of the truth for missing annotations, integrated over the answer; None if there are none.
 
-    It is integrated over the answer (PL2D Eq. 17, corrected: exact, no mean field), which is right with the expert's
-    own correctness on the true class; mistakes are spread evenly. The behaviours of a clusterer, which do not know
-    the truth, were measured to tell experts apart less well.
+    The integral (PL2D Eq. 17, corrected: exact, no mean field) assumes that the answer is right with the expert's
+    correctness on the true class, and that wrong answers are uniform. In experiments, the behaviours of a clusterer,
+    which do not know the truth, told experts apart less well.
     """
     if (codes >= 0).all():
         return None
@@ -219,7 +219,7 @@ def absent_likelihood(codes, y_codes, likelihood, correctness):
 
 
 def fit_temperature(log_proba, y_codes):
-    """Temperature that makes ``softmax(log_proba / T)`` the most likely; 1 where it cannot be told.
+    """Temperature that maximises the likelihood of ``softmax(log_proba / T)``; 1 if none is better.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Shares of the work: whether bounds on them can be met, how to meet them softly and in hard decisions."""
+"""Bounds on shares of the items: feasibility, projection of soft shares, and offsets for hard decisions."""
 
 from itertools import pairwise
 
@@ -12,15 +12,15 @@ from .._sklearn import one_blas_thread
 _ROUNDING = 1e-9
 _RIDGE = 1e-12
 _MAX_HALVINGS = 30
-# A longer Newton step comes from a flat stretch, where its length means nothing.
+# Longer Newton steps are not taken: they come from flat regions, where their length means nothing.
 _LONGEST_STEP = 30.0
-# Exponentials are taken once and reused while the tilts stay this close to those they were taken at.
+# Exponentials are computed once and reused while the tilts are this close to those of the computation.
 _REFERENCE_RADIUS = 50.0
-# From this many exponentials on, a first solve on every stride-th row pays for itself.
+# From this many exponentials on, a first solution for every stride-th row saves time.
 _SUBSET_CELLS = 500_000
 _SUBSET_STRIDE = 16
 _CHUNK_CELLS = 1 << 17
-# Newton steps after which rows whose log-responsibilities span more than `_SHARP` are softened first.
+# After this many Newton steps, rows whose log-responsibilities span more than `_SHARP` are softened.
 _PATIENCE = 40
 _SHARP = 20.0
 _SOFTENING = 2.0
@@ -30,26 +30,25 @@ _SOFT_ROWS = 20.0
 
 
 def check_share_sums(lower, upper, names=None):
-    """Validate share bounds on their own and return them as float arrays, exhausted ones pinned.
+    """Validate share bounds and return them as float arrays; if they have one solution only, both hold it.
 
     Parameters
     ----------
     lower, upper : array-like of shape (n_columns,)
         Bounds of the shares.
     names : sequence of str, default=None
-        What to call the columns in messages; their positions by default.
+        Names of the columns for error messages; their positions by default.
 
     Returns
     -------
     lower, upper : ndarray of shape (n_columns,)
-        Copies. Where the lower bounds add up to 1, or the upper bounds do, they are the only solution, and
-        both arrays hold it.
+        Copies. If the lower or the upper bounds add up to 1, they are the only solution, and both arrays hold it.
 
     Raises
     ------
     ValueError
-        If a bound leaves [0, 1], a lower bound exceeds its upper bound, the lower bounds add up to more
-        than 1, or the upper bounds to less than 1.
+        If a bound is outside [0, 1], a lower bound exceeds its upper bound, the lower bounds add up to more than 1, or
+        the upper bounds add up to less than 1.
     """
     lower, upper = (np.array(bound, dtype=np.float64) for bound in (lower, upper))
     names = range(len(lower)) if names is None else names
@@ -78,20 +77,20 @@ def check_share_sums(lower, upper, names=None):
 def check_share_bounds(
     lower, upper, support=None, names=None, *, target_lower=None, target_upper=None, target_names=None
 ):
-    """Refuse share bounds that no routing can meet, naming the bound to change and by how much.
+    """Refuse share bounds that no routing can meet; the error names the bounds to change, and by how much.
 
-    A linear programme looks for shares `x_km >= 0` of the work that target `k` hands to expert `m`, zero
-    outside the support, whose sums respect every bound. Sums of bounds alone do not decide this: two
-    experts that only one small target can reach cannot both be busy.
+    A linear programme looks for shares `x_km >= 0` of the items that target `k` gives to expert `m`, zero outside the
+    support, whose sums meet every bound. The sums of the bounds do not decide this: two experts of one small target
+    cannot both have large shares.
 
     Parameters
     ----------
     lower, upper : array-like of shape (n_experts,)
-        Bounds of the experts' shares, the classifier included.
+        Bounds of the experts' shares, including the classifier.
     support : array-like of shape (n_targets, n_experts), default=None
-        True where the target can reach the expert; everywhere by default, from a single target.
+        True where the expert is a member of the target; by default one target that has all experts.
     names, target_names : sequence of str, default=None
-        What to call experts and targets in messages; their positions by default.
+        Names of experts and targets for error messages; their positions by default.
     target_lower, target_upper : array-like of shape (n_targets,), default=None
         Bounds of the targets' shares; none by default.
 
@@ -122,7 +121,7 @@ def check_share_bounds(
     n_totals = n_experts + n_targets
     low = np.concatenate([lower, target_lower])
     high = np.concatenate([upper, target_upper])
-    # One slack per bound: their smallest sum is 0 exactly where the bounds can be met.
+    # One slack per bound: their smallest sum is 0 if and only if the bounds can be met.
     n_cells = totals.shape[1]
     slack, none = identity_array(n_totals), coo_array((n_totals, n_totals))
     result = linprog(
@@ -149,10 +148,10 @@ def check_share_bounds(
 
 
 def nearest_target_shares(shares, lower, upper, support, *, target_lower=None, target_upper=None):
-    """Target shares closest to `shares` (in absolute differences) that leave the experts' bounds attainable.
+    """Target shares closest to `shares`, by absolute differences, at which the experts' bounds are feasible.
 
-    Parameters are those of `check_share_bounds`, which should have passed. Returns an array of shape
-    (n_targets,) that sums to 1.
+    The parameters are those of `check_share_bounds`, which must have passed. Returns an array (n_targets,) that sums to
+    1.
     """
     lower, upper = check_share_sums(lower, upper)
     support = np.asarray(support) > 0
@@ -191,11 +190,10 @@ def _total_matrix(support):
 def minimise_share_dual(evaluate, curvature, lower, upper, start, *, overlap=1, tol=1e-8, max_iter=200):
     r"""Minimise `F(t) = L(t) - sum_j (lower_j max(t_j, 0) + upper_j min(t_j, 0))`.
 
-    `L` is a mean log-normaliser whose gradient is the vector of mean shares. `F` has a kink at `t_j = 0`
-    wherever the bounds differ, and its minimum satisfies share = lower where `t > 0`, share = upper where
-    `t < 0` and lower <= share <= upper where `t = 0`. Newton steps are taken on the multipliers that are
-    active, each kept on its side of zero; where such a step fails, a majorisation step (iterative scaling
-    with bounds) is taken, which always descends.
+    `L` is a mean log-normaliser whose gradient is the vector of mean shares. `F` has a kink at `t_j = 0` wherever the
+    bounds differ, and its minimum satisfies share = lower where `t > 0`, share = upper where `t < 0` and lower <= share
+    <= upper where `t = 0`. Newton steps are taken for the active multipliers, each of which keeps its sign; if a Newton
+    step fails, a majorisation step (iterative scaling with bounds) is taken, which always descends.
 
     Parameters
     ----------
@@ -217,12 +215,12 @@ def minimise_share_dual(evaluate, curvature, lower, upper, start, *, overlap=1, 
     t : ndarray of shape (n_multipliers,)
     shares : ndarray of shape (n_multipliers,)
     state : object
-        What `evaluate` returned at `t`.
+        State that `evaluate` returned at `t`.
     n_iter : int
         Steps taken.
     """
     pinned = lower == upper
-    # A multiplier on the wrong side of an absent bound could never leave it.
+    # A multiplier with the sign of an absent bound could never change its sign.
     t = np.where((start > 0) & (lower <= 0) | (start < 0) & (upper >= 1), 0.0, start)
     value, shares, state = evaluate(t)
     value -= _penalty(t, lower, upper)
@@ -247,7 +245,7 @@ def minimise_share_dual(evaluate, curvature, lower, upper, start, *, overlap=1, 
             new_value -= _penalty(trial, lower, upper)
             new_residual = _residual(trial, new_shares, lower, upper)
             slope = gradient @ (trial - t)[active]
-            # Close to the minimum the value drowns in rounding while the residual still tells progress.
+            # Close to the minimum, the value is lost in rounding, but the residual still shows progress.
             if new_value <= value + 1e-4 * slope or new_residual.max() <= 0.5 * residual.max():
                 break
         t, value, shares, state, residual = trial, new_value, new_shares, new_state, new_residual
@@ -274,7 +272,7 @@ def _majorisation_step(t, shares, lower, upper, overlap):
 
 @one_blas_thread
 def project_onto_shares(log_q, lower, upper, *, dual=None, sample_weight=None, tol=1e-8, max_iter=200):
-    r"""Tilt the rows of `exp(log_q)` as little as possible so that their mean respects share bounds.
+    r"""Tilt the rows of `exp(log_q)` as little as possible so that their mean meets share bounds.
 
     Solves `min sum_n w_n KL(q_n || p_n)` subject to `lower <= sum_n w_n q_n <= upper`, with `p_n`
     proportional to `exp(log_q[n])`, on all rows at once (L2D-Clusters Eq. 40-44 and PL2D Eq. 29-32,
@@ -289,9 +287,9 @@ def project_onto_shares(log_q, lower, upper, *, dual=None, sample_weight=None, t
     lower, upper : array-like of shape (n_columns,)
         Bounds of the mean share of each column. Equal bounds pin it, `upper = 0` masks it.
     dual : ndarray of shape (n_columns,), default=None
-        Multipliers of a similar problem, from which the search starts.
+        Multipliers of a similar problem, used as the start.
     sample_weight : ndarray of shape (n_rows,), default=None
-        Non-negative row weights `w`, normalised here; equal by default.
+        Non-negative row weights `w`, which are normalised; equal by default.
     tol : float, default=1e-8
         Largest allowed error of a share.
     max_iter : int, default=200
@@ -302,8 +300,8 @@ def project_onto_shares(log_q, lower, upper, *, dual=None, sample_weight=None, t
     q : ndarray of shape (n_rows, n_columns)
         Projected responsibilities, rows sum to 1.
     dual : ndarray of shape (n_columns,)
-        Log-tilts: positive where a lower bound holds, negative where an upper bound does, `-inf` where
-        the column is masked, 0 elsewhere.
+        Log-tilts: positive where a lower bound is active, negative where an upper bound is active, `-inf` where the
+        column is masked, 0 elsewhere.
     n_iter : int
         Newton steps taken on all rows.
     violation : float
@@ -312,7 +310,7 @@ def project_onto_shares(log_q, lower, upper, *, dual=None, sample_weight=None, t
     Raises
     ------
     ValueError
-        If the bounds contradict each other, or if a row has no column left that it can use.
+        If the bounds contradict each other, or if a row has no column that it can use.
 
     Examples
     --------
@@ -336,7 +334,7 @@ def project_onto_shares(log_q, lower, upper, *, dual=None, sample_weight=None, t
         tilt, *_, n_iter = minimise_share_dual(
             evaluate, curvature, *bounds, dual[bounded], tol=1e-4, max_iter=_PATIENCE
         )
-        # A subset may lack the rows that make the bounds attainable: its runaway multipliers are no start.
+        # In a subset, the bounds may be infeasible; its diverging multipliers are not used.
         if n_iter < _PATIENCE:
             dual[bounded] = tilt
     evaluate, curvature, posterior = _moments(log_q, weight, dual, bounded)
@@ -345,7 +343,7 @@ def project_onto_shares(log_q, lower, upper, *, dual=None, sample_weight=None, t
         evaluate, curvature, *bounds, dual[bounded], tol=tol, max_iter=patience
     )
     if n_iter == patience < max_iter:
-        # Rows that are all but decided leave Newton's method without curvature; softer ones lead the way.
+        # If rows are nearly one-hot, Newton's method has no curvature; softer rows give a better start.
         if np.ptp(log_q[np.isfinite(log_q)]) > _SHARP:
             options = {"sample_weight": sample_weight, "tol": max(tol, 1e-4), "max_iter": max_iter}
             _, softer, *_ = project_onto_shares(log_q / _SOFTENING, lower, upper, **options)
@@ -362,7 +360,7 @@ def restricts(lower, upper):
 
 
 def normalised_weight(sample_weight, n_rows):
-    """Row weights that sum to 1; equal ones by default."""
+    """Row weights that sum to 1; equal by default."""
     if sample_weight is None:
         return np.full(n_rows, 1.0 / n_rows)
     weight = np.asarray(sample_weight, dtype=np.float64)
@@ -370,7 +368,7 @@ def normalised_weight(sample_weight, n_rows):
 
 
 def start_dual(dual, lower, upper):
-    """A fresh starting vector: `dual` where it is finite and bounds exist, `-inf` where they mask, else 0."""
+    """Initial multipliers: `dual` where it is finite and bounds exist, `-inf` where the upper bound is 0, else 0."""
     start = np.zeros(len(lower)) if dual is None else np.where(np.isfinite(dual), dual, 0.0)
     start[(lower <= 0) & (upper >= 1)] = 0.0
     start[upper <= 0] = -np.inf
@@ -383,7 +381,7 @@ def share_violation(shares, lower, upper):
 
 
 def row_chunks(n_rows, n_columns):
-    """Slices of rows small enough to stay in the processor's cache from one operation to the next."""
+    """Slices of rows that are small enough for the processor's cache."""
     size = max(1, _CHUNK_CELLS // max(1, n_columns))
     return [slice(begin, min(begin + size, n_rows)) for begin in range(0, n_rows, size)]
 
@@ -407,10 +405,10 @@ def row_exponentials(log_values, tilt):
 
 
 def _moments(log_q, weight, start, bounded):
-    """Functions for the dual over the columns `bounded`; columns without bounds are merged into one.
+    """Functions of the dual over the columns `bounded`; columns without bounds are merged into one.
 
-    Returns `evaluate`, `curvature` and `posterior`, which turns the exponentials kept for the first two into
-    the projected rows, so it comes last and once.
+    Returns `evaluate`, `curvature` and `posterior`. `posterior` overwrites the exponentials of the other two by the
+    projected rows, so that it must be called once and last.
     """
     n_columns = log_q.shape[1]
     unbounded = np.ones(n_columns)
@@ -445,7 +443,7 @@ def _moments(log_q, weight, start, bounded):
         hessian = np.zeros((len(active), len(active)))
         for rows in row_chunks(len(merged), len(active)):
             columns = (merged[rows] if every else merged[rows, active]) * root[rows, None]
-            # Squares of tiny entries would be subnormal, which slows the product down tenfold.
+            # Squares of tiny entries would be subnormal, which makes the product ten times slower.
             columns *= columns > 1e-150
             hessian -= columns.T @ columns
         hessian *= np.outer(scale[active], scale[active])
@@ -466,28 +464,28 @@ def _moments(log_q, weight, start, bounded):
 
 
 def selection_weights(omega, target_shares, lower=None, upper=None, *, names=None):
-    """Weights with which each target picks its members, as close to the memberships as the bounds allow.
+    """Weights by which each target selects its members, as close to the memberships as the bounds allow.
 
-    I-projection of `h_k Omega~_km` onto the expert bounds with the target totals `h_k` kept: the tilt of
-    the experts is the same in every target, and each row stays a distribution (L2D-Clusters 3.3 and
-    appendix H, corrected: the paper drops the experts' multipliers at test time, and the bounds with them).
+    I-projection of `h_k Omega~_km` onto the expert bounds with fixed target totals `h_k`: the tilt of an expert is the
+    same in every target, and each row is a distribution (L2D-Clusters 3.3 and appendix H, corrected: the paper drops
+    the experts' multipliers, and therefore the bounds, at test time).
 
     Parameters
     ----------
     omega : array-like of shape (n_targets, n_experts)
-        Non-negative memberships, one row per target; the classifier's row and column are included where
-        the bounds count it.
+        Non-negative memberships, one row per target; with the row and column of the classifier if the bounds include
+        it.
     target_shares : array-like of shape (n_targets,)
-        Share `h` of the items that goes to each target; they sum to 1.
+        Share `h` of the items that each target decides; the sum is 1.
     lower, upper : array-like of shape (n_experts,), default=None
         Bounds of the share of the items that each expert answers; none by default.
     names : sequence of str, default=None
-        What to call experts in messages.
+        Names of the experts for error messages.
 
     Returns
     -------
     selection : ndarray of shape (n_targets, n_experts)
-        Rows sum to 1; the row-normalised `omega` where no bound is tight.
+        Rows sum to 1; equal to the row-normalised `omega` if no bound is active.
 
     Raises
     ------
@@ -520,25 +518,25 @@ def selection_weights(omega, target_shares, lower=None, upper=None, *, names=Non
 def calibrate_offsets(logits, lower, upper):
     """Offsets on the logits under which the shares of the argmax meet bounds.
 
-    They are the prices of the assignment of rows to columns that maximises the total logit within the
-    bounds. One bounded column is solved by sorting; several through the dual of the share projection at
-    falling temperature (L2D-Clusters Eq. 44 with hard decisions), then exchanges of single rows along
-    cheapest paths until no exchange brings a share closer, then prices half-way between their limits.
+    The offsets are the prices of the assignment of rows to columns that maximises the total logit within the bounds.
+    For one bounded column, they are found by sorting. For several, they are found by the dual of the share projection
+    at falling temperature (L2D-Clusters Eq. 44 with hard decisions), then by exchanges of single rows along cheapest
+    paths while these bring a share closer to its bounds, and are finally set half-way between their limits.
 
     Parameters
     ----------
     logits : ndarray of shape (n_rows, n_columns)
         Finite gate logits of the rows to calibrate on.
     lower, upper : array-like of shape (n_columns,)
-        Bounds of the hard shares; equal bounds ask for an exact share.
+        Bounds of the hard shares; equal bounds request an exact share.
 
     Returns
     -------
     offsets : ndarray of shape (n_columns,)
-        To add to the logits; `-inf` shuts out a column whose upper bound is 0.
+        Offsets of the logits; `-inf` shuts out a column whose upper bound is 0.
     achieved : ndarray of shape (n_columns,)
-        Shares of `argmax(logits + offsets)`. Without ties each is within half a row of its bounds or as
-        near as whole rows allow; rows that tie for every choice of offsets go to one column together.
+        Shares of `argmax(logits + offsets)`. Without ties, each share is within half a row of its bounds, or as close
+        as whole rows allow; rows that tie for all offsets are assigned to one column together.
 
     Examples
     --------
@@ -578,7 +576,7 @@ def _hard_shares(scores, weight):
 
 
 def _cuts(logits, column, weight):
-    """Thresholds on the margin of `column`, and the increasing shares of rows whose margin lies above."""
+    """Thresholds on the margin of `column`, and the increasing shares of rows with a margin above them."""
     others = np.delete(logits, column, axis=1).max(axis=1)
     margin = logits[:, column] - others
     order = np.argsort(-margin)
@@ -620,10 +618,10 @@ def _annealed_prices(logits, lower, upper, weight):
 
 
 def _polished_prices(logits, prices, lower, upper, weight):
-    """Move rows along cheapest paths between columns while that brings shares closer to their bounds.
+    """Move rows along cheapest paths between columns while this brings shares closer to their bounds.
 
-    The prices stay consistent with the assignment (each row sits in its best column), as in the method of
-    successive shortest paths, so that the final assignment is one that some prices produce.
+    As in the method of successive shortest paths, the prices stay consistent with the assignment (each row is in its
+    best column), so that the final assignment belongs to some prices.
     """
     n_columns = logits.shape[1]
     scores = logits + prices
@@ -665,8 +663,8 @@ def _polished_prices(logits, prices, lower, upper, weight):
             break
         prices = prices + np.minimum(distance[source], distance[source, sink])
         assigned, shares, stale = trial, trial_shares, path
-    # Every row of a distance table is a set of prices at the limit where some row changes its column, and
-    # every column the opposite limit; their mean is strictly inside unless rows tie.
+    # Every row of a distance table is a set of prices at the limit where some row changes its column, and every column
+    # is the opposite limit. Their mean is strictly between the limits unless rows tie.
     reach = np.abs(reduced[np.isfinite(reduced)]).max(initial=1.0)
     distance, _ = _shortest_paths(np.minimum(reduced, reach))
     middle = prices + (distance.mean(axis=0) - distance.mean(axis=1)) / 2

@@ -1,26 +1,26 @@
-"""Mini-batches of row-aligned arrays, sliced a batch at a time instead of a row at a time."""
+"""Mini-batches of row-aligned arrays, taken as slices of a batch instead of single rows."""
 
 import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-_RESIDENT_SHARE = 0.25  # of the free memory of a CUDA device that the rows of a data set may take
-_BLOCK = 1 << 26  # bytes copied to a device at once
+_RESIDENT_SHARE = 0.25  # largest share of the free memory of a CUDA device for the rows of a data set
+_BLOCK = 1 << 26  # bytes per copy to a device
 
 
 class Rows(Dataset):
-    """Arrays with one entry per row; indexing by an array of rows returns a whole batch.
+    """Arrays with one entry per row; indexing by an array of rows returns a batch.
 
     Parameters
     ----------
     X : ndarray of shape (n, ...)
-        Inputs; a memory map is read a batch at a time.
+        Inputs; a memory map is read batch by batch.
     *targets : ndarrays of shape (n, ...)
-        What the loss needs of each row.
+        Targets that the loss needs for each row.
     dtype : torch.dtype
-        Floating type in which the batches of `X` are handed out.
+        Floating type of the batches of `X`.
     device : str, default="cpu"
-        On a CUDA device, rows that take no more than a quarter of its free memory are copied there once.
+        Device of the net. The rows are copied to a CUDA device once if they need at most a quarter of its free memory.
     """
 
     def __init__(self, X, *targets, dtype, device="cpu"):
@@ -53,7 +53,7 @@ class Rows(Dataset):
 
 
 def on_device(array, device):
-    """Copy an array to a device block by block, so that a memory map never passes through memory as a whole."""
+    """Copy an array to a device block by block, so that a memory map is never in memory as a whole."""
     step = max(1, _BLOCK // max(1, array[:1].nbytes))
     first = torch.from_numpy(np.array(array[:step]))
     copy = torch.empty(array.shape, dtype=first.dtype, device=device)
@@ -66,8 +66,7 @@ def on_device(array, device):
 def shuffled_batches(rows, batch_size, generator):
     """Yield the batches of a `Rows` data set in random order.
 
-    This takes the place of a torch DataLoader, which fetches and collates single rows: that costs more than a step of a
-    small net.
+    It replaces torch's DataLoader, which collates single rows; this takes longer than a training step of a small net.
     """
     for batch in torch.randperm(len(rows), generator=generator).split(batch_size):
         yield rows[batch]

@@ -1,7 +1,7 @@
 """Mean-field E-step of the Dirichlet-categorical mixture behind `AnnotatorLDA`.
 
-The functions take torch tensors because the E-step runs on every training batch, on whichever device the nets
-are; `torch.as_tensor` lends them a numpy array without a copy.
+The functions take torch tensors because the E-step runs on every training batch, on the device of the nets;
+`torch.as_tensor` passes a numpy array without a copy.
 """
 
 import torch
@@ -10,8 +10,8 @@ import torch
 def responsibilities(log_f, votes, alpha, *, max_sweeps=100, tol=1e-8):
     """Variational posterior of the mixtures of a batch of items, from their vote counts.
 
-    Votes of one item for the same class share a posterior, so the work is per distinct class of an item and
-    never over all classes (L2D-Clusters Eq. 13 and 16, collapsed from annotations to counts).
+    Votes for the same class of an item have the same posterior, so that it is computed once per distinct class of an
+    item (L2D-Clusters Eq. 13 and 16, collapsed from annotations to counts).
 
     Parameters
     ----------
@@ -24,8 +24,8 @@ def responsibilities(log_f, votes, alpha, *, max_sweeps=100, tol=1e-8):
     max_sweeps : int, default=100
         Largest number of coordinate-ascent sweeps.
     tol : float, default=1e-8
-        An item stops once no entry of its `rho` moves by more than this many votes; items do not wait for each
-        other, so that the result does not depend on how they are batched.
+        The updates of an item stop when no entry of its `rho` changes by more than this many votes. Each item stops on
+        its own, so that the result does not depend on the batches.
 
     Returns
     -------
@@ -34,7 +34,7 @@ def responsibilities(log_f, votes, alpha, *, max_sweeps=100, tol=1e-8):
     rho : tensor of shape (n, K)
         Dirichlet parameters of the items' mixtures, ``alpha + sum_d votes_d zeta_d``.
     """
-    # behaviours lead inside: every reduction over them then runs along whole vectors
+    # behaviours are the first axis, so that reductions over them are vectorised
     log_f, alpha = log_f.permute(2, 0, 1), alpha.unsqueeze(-1)
     rho = alpha + votes.sum(1) / len(alpha)
     for _ in range(max_sweeps):
@@ -43,7 +43,7 @@ def responsibilities(log_f, votes, alpha, *, max_sweeps=100, tol=1e-8):
         moved = (new_rho - rho).abs().amax(0) > tol
         if not moved.any():
             break
-        rho = torch.where(moved, new_rho, rho)  # an item that stands repeats its last update from here on
+        rho = torch.where(moved, new_rho, rho)  # a converged item repeats its last update
     return zeta.permute(1, 2, 0), new_rho.T
 
 
@@ -53,12 +53,12 @@ def evidence_lower_bound(log_f, votes, zeta, rho, alpha):
     Parameters
     ----------
     log_f, votes, zeta, rho, alpha : tensors
-        As in `responsibilities`; `rho` must be the update that belongs to `zeta`.
+        As in `responsibilities`; `rho` must be the update by `zeta`.
 
     Returns
     -------
     elbo : tensor of shape (n,)
-        The bound; the multinomial coefficient is left out.
+        Lower bounds, without the multinomial coefficient.
     """
     per_class = (zeta * log_f - torch.xlogy(zeta, zeta)).sum(-1)
     return (votes * per_class).sum(1) + _log_beta(rho) - _log_beta(alpha)
@@ -69,11 +69,11 @@ def _log_beta(a):
 
 
 def answer_posterior(log_f, codes, share, log_truth):
-    """Posterior of every expert's answer, given the truth and who decided (PL2D Eq. 16 to 23, corrected).
+    """Posterior of the answers of every expert, given the truth (PL2D Eq. 16 to 23, corrected).
 
-    The print approximates it by a mean field whose expectation is wrong. Given who decides, the answers of different
-    experts are independent, so that it has a closed form: with ``Z_m = sum_c f_mc p(y | c)`` an absent answer is
-    ``q(t_m = c) = r_m f_mc p(y | c) / Z_m + (1 - r_m) f_mc``. An answer that was given is what it is.
+    The paper approximates it by a mean field whose expectation is wrong. Given the expert who decides, the answers of
+    different experts are independent, so that the posterior has a closed form: with ``Z_m = sum_c f_mc p(y | c)``, a
+    missing answer has ``q(t_m = c) = r_m f_mc p(y | c) / Z_m + (1 - r_m) f_mc``. A given answer has probability 1.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""Surrogate losses of learning to defer: logits and what every option is worth -> one loss per row.
+"""Surrogate losses of learning to defer: one loss per row, from logits and values of the options.
 
-All of them take logits and ``value``, the worth of each option: 1 where it decides rightly, 0 where it errs, NaN where
-nobody knows because the annotation is missing. The loss of a row with a missing annotation is the loss without that
-expert: its logit leaves the normaliser as well, since to keep it there with a worth of 0 would train the absence as an
-error. Everything stays in log space, so that logits of any size give finite losses and gradients.
+The options are the classes, the experts and the classifier. ``value`` is 1 where an option is right, 0 where it is
+wrong, and NaN where the annotation is missing. The loss of a row with a missing annotation is the loss without this
+expert: the logit is left out of the normaliser too, since with a value of 0 a missing annotation would count as an
+error. All computations are in log space, so that logits of any size give finite losses and gradients.
 """
 
 import torch
@@ -16,7 +16,7 @@ def softmax_loss(logits, value):
     Parameters
     ----------
     logits, value : tensors of shape (b, O)
-        Of the C classes and the M experts, or of the M experts and the classifier.
+        C classes and M experts, or M experts and the classifier.
 
     Returns
     -------
@@ -47,17 +47,17 @@ def one_vs_all_loss(logits, value):
 def realizable_loss(logits, value, *, n_classes, alpha):
     """``-alpha log(share of y or of a right expert) - (1 - alpha) log p(y)`` for at most one expert.
 
-    An expert whose right answer is worth less than 1, because asking costs, mixes the losses of a right and of a wrong
-    expert in that proportion.
+    If asking has a cost, the value of a right answer is below 1, and the loss is a mixture of the losses of a right and
+    a wrong expert with this weight.
 
     Parameters
     ----------
     logits, value : tensors of shape (b, C + 1) or (b, C)
-        Of the classes, one-hot in `value`, and the expert.
+        The classes, one-hot in `value`, and the expert.
     n_classes : int
         C.
     alpha : float
-        Weight of the first term; the second one trains the classifier alone.
+        Weight of the first term; the second term trains the classifier only.
 
     Returns
     -------
@@ -78,16 +78,16 @@ def mixture_loss(logits, value, *, n_classes):
     Parameters
     ----------
     logits : tensor of shape (b, C + M + 1)
-        Of the classes, and of the allocator over the experts and, last, the classifier.
+        The classes, and the allocator's logits of the experts and, last, the classifier.
     value : tensor of shape (b, C + M)
-        Of the classes, one-hot, and the experts, 0 or 1.
+        The classes, one-hot, and the experts, 0 or 1.
     n_classes : int
         C.
 
     Returns
     -------
     loss : tensor of shape (b,)
-        Finite without any smoothing: the term of the classifier is a finite number in log space.
+        It is finite without smoothing, since the term of the classifier is finite in log space.
     """
     truth, right = value[:, :n_classes], value[:, n_classes:]
     log_truth = (truth * torch.log_softmax(logits[:, :n_classes], -1)).sum(-1, keepdim=True)
@@ -101,7 +101,7 @@ def mixture_loss(logits, value, *, n_classes):
 def pair_loss(logit, right):
     """`softmax_loss` of an expert beside log-probabilities of classes, less the classifier's own loss; 0 for NaN.
 
-    The probabilities sum to 1, so that the share of the expert is ``sigmoid(logit)``. The minimum is at
+    The probabilities sum to 1, so that the softmax of the expert is ``sigmoid(logit)``. The minimum is at
     ``logit = ln p(right)``.
     """
     worth = right.nan_to_num()

@@ -1,4 +1,4 @@
-"""Ensembles of K nets that answer together, logits of shape (K, batch, n_outputs), and modules made of them."""
+"""Ensembles of K nets, with logits of shape (K, batch, n_outputs), and modules made of them."""
 
 import numbers
 from functools import partial
@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-_FLOOR = 1e-6  # of an expected correctness
+_FLOOR = 1e-6  # smallest expected correctness
 
 
 class MLPEnsemble(nn.Module):
@@ -25,8 +25,8 @@ class MLPEnsemble(nn.Module):
 
     Notes
     -----
-    The products run in the floating type of the input. Predictions ask for float64, in which the answer for a row
-    does not depend on the rows beside it; in float32 the order of the sums follows the shape of the batch.
+    The products have the floating type of the input. Predictions use float64, in which the output of a row does not
+    depend on the other rows of the batch; in float32, the order of the sums depends on the shape of the batch.
     """
 
     predict_dtype = torch.float64
@@ -36,7 +36,7 @@ class MLPEnsemble(nn.Module):
         sizes = [n_features, *check_layers(hidden_layer_sizes), n_outputs]
         self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
         for fan_in, fan_out in pairwise(sizes):
-            bound = (3 / max(fan_in, 1)) ** 0.5  # outputs of unit variance for inputs of unit variance
+            bound = (3 / max(fan_in, 1)) ** 0.5  # unit variance of the outputs for unit variance of the inputs
             self.weights.append((2 * torch.rand(n_members, fan_in, fan_out) - 1) * bound)
             self.biases.append(torch.zeros(n_members, 1, fan_out))
 
@@ -55,7 +55,7 @@ class MLPEnsemble(nn.Module):
 
 
 class ModuleEnsemble(nn.Module):
-    """K copies of a user's module, built one after the other so that each has its own random start.
+    """K copies of a user's module, built one after another so that each has its own initial weights.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class ModuleEnsemble(nn.Module):
 
     @property
     def predict_dtype(self):
-        """Floating type of the weights: float64 images would cost a convolutional net too much."""
+        """Floating type of the weights: float64 images are too slow for a convolutional net."""
         return next((p.dtype for p in self.parameters() if p.is_floating_point()), torch.float32)
 
     def forward(self, X):
@@ -86,7 +86,7 @@ class ModuleEnsemble(nn.Module):
 
 
 def build_ensemble(module, n_members, n_features, n_outputs, hidden_layer_sizes):
-    """Ensemble of K perceptrons, or of K copies of `module` where one is given."""
+    """Ensemble of K perceptrons, or of K copies of `module` if it is given."""
     if module is None:
         return MLPEnsemble(n_members, n_features, n_outputs, tuple(hidden_layer_sizes))
     return ModuleEnsemble(n_members, module, n_outputs)
@@ -110,8 +110,8 @@ def ensemble_for(params, items, n_outputs, hidden_layer_sizes=None):
 class Single(nn.Module):
     """One net, as an ensemble of one member.
 
-    With a prior, a perceptron starts by adding nothing to it, and the weight of the prior is learnt: its logarithm
-    starts at zero, relative to the weight that was given. The offset of the prior is not learnt.
+    With a prior, a perceptron initially adds 0 to it, and the weight of the prior is learnt: its logarithm starts at 0,
+    relative to the given weight. The offset of the prior is not learnt.
     """
 
     def __init__(self, build, with_prior=False):
@@ -129,13 +129,13 @@ class Single(nn.Module):
 
 
 class Behaviours(nn.Module):
-    """K behaviours and, while the start lasts, the consensus net that anchors them.
+    """K behaviours and, at the start of the training, the consensus net that anchors them.
 
     Attributes
     ----------
     phase : {"consensus", "anchor", "stream", "em"}
-        What a batch teaches: the consensus net alone; the behaviours, with responsibilities from the tempered
-        consensus; both at once, for streams; the behaviours, with their own responsibilities.
+        Nets that a batch trains: the consensus net only; the behaviours, with responsibilities of the tempered
+        consensus; both, for streams; the behaviours, with their own responsibilities.
     """
 
     def __init__(self, build, n_members, with_consensus):
@@ -145,7 +145,7 @@ class Behaviours(nn.Module):
         self.members = build(n_members=n_members)
 
     def forward(self, X):
-        """Logits (K, B, C) of the behaviours and (1, B, C) of the consensus; None where the phase needs none."""
+        """Logits (K, B, C) of the behaviours and (1, B, C) of the consensus; None if the phase does not need them."""
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.phase != "anchor"):
             consensus = None if self.phase == "em" else self.consensus(X)
         return None if self.phase == "consensus" else self.members(X), consensus
@@ -154,14 +154,15 @@ class Behaviours(nn.Module):
 class AgnosticRejector(nn.Module):
     """Logit of deferral for an item, by its class probabilities, and an expert, by a competence per class.
 
-    The classes have a net in common, whose outputs are averaged by their probabilities, so that their order and number
-    do not matter, and go through a second net. Its last layer starts at zero, where the logit is that of the expected
-    correctness ``ln sum_c p_c r_c``: exact where an expert's errors depend on the class alone.
+    One net is applied to every class, and its outputs are averaged with the class probabilities as weights, so that the
+    order and number of the classes do not matter. A second net maps the average to the logit. Its last layer starts at
+    0, where the logit is the log of the expected correctness, ``ln sum_c p_c r_c``; it is exact if an expert's errors
+    depend on the class only.
 
     Parameters
     ----------
     hidden_layer_sizes : tuple of int
-        Hidden units of either net; the last ones of the first are averaged over classes.
+        Hidden units of both nets; the last layer of the first net is averaged over classes.
     """
 
     def __init__(self, hidden_layer_sizes):
@@ -172,7 +173,7 @@ class AgnosticRejector(nn.Module):
         nn.init.zeros_(self.of_pair.weights[-1])
 
     def forward(self, proba):
-        """Probabilities (B, C) as they are: what comes of them depends on the experts, for whom there is `defer`."""
+        """Return the probabilities (B, C); the logits depend on the experts, see `defer`."""
         return proba
 
     def defer(self, proba, mean, spread):
@@ -202,7 +203,7 @@ def check_layers(sizes, name="hidden_layer_sizes"):
 
 
 def check_feature_layers(sizes, name="hidden_layer_sizes"):
-    """As `check_layers`, for a net whose last hidden layer gives features: there has to be one."""
+    """Like `check_layers`, for a net whose last hidden layer gives features; it needs at least one layer."""
     sizes = check_layers(sizes, name)
     if not sizes:
         raise ValueError(f"{name} is empty, but its last layer gives the features; name at least one layer.")
@@ -210,7 +211,7 @@ def check_feature_layers(sizes, name="hidden_layer_sizes"):
 
 
 def check_module(module):
-    """Refuse what cannot be cloned or built afresh by each fit.
+    """Refuse a module that cannot be cloned or built anew by each fit.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The skorch net that every neural part composes: how it is built, trained and asked."""
+"""The skorch net of all estimators: construction, training and prediction."""
 
 import contextlib
 import copy
@@ -20,7 +20,7 @@ from ._seeding import OwnRandom, own_generator, own_state, resolve_device
 _OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
 _PREDICT_BATCH = 1024  # rows
 
-# What the parameters of a net may be: the same in every estimator that trains one.
+# Constraints of the parameters of a net, shared by all estimators that train one.
 NET_CONSTRAINTS = {
     "module": [callable, None],
     "hidden_layer_sizes": ["array-like"],
@@ -38,14 +38,14 @@ NET_CONSTRAINTS = {
 
 
 def check_net(params, layers=("hidden_layer_sizes",)):
-    """Refuse parameters of a net that would come to light only when other parts have been fitted.
+    """Refuse invalid parameters of a net before other parts are fitted.
 
     Parameters
     ----------
     params : dict
         Parameters of an estimator.
     layers : tuple of str
-        Those that hold numbers of hidden units.
+        Names of the parameters that hold numbers of hidden units.
     """
     check_module(params.get("module"))
     for name in layers:
@@ -54,14 +54,14 @@ def check_net(params, layers=("hidden_layer_sizes",)):
 
 
 class Net(NeuralNet):
-    """skorch net over `Rows`; a subclass says in `batch_loss` what is learnt from the targets of a batch.
+    """skorch net over `Rows`; a subclass defines the loss in `batch_loss`.
 
     Attributes
     ----------
     dtype : torch.dtype
         Floating type of the training.
     random : OwnRandom or None
-        Where everything random comes from while the net is trained.
+        Random numbers of the training.
     """
 
     schedule_ = random = None
@@ -71,7 +71,7 @@ class Net(NeuralNet):
         raise NotImplementedError
 
     def rows(self, X, *targets):
-        """Data set of items and targets in the floating type of the net, and on its device where it has room."""
+        """Data set of items and targets in the floating type of the net, on its device if they fit there."""
         return Rows(X, *targets, dtype=self.dtype, device=self.device)
 
     def tensor(self, array, dtype=None):
@@ -79,12 +79,12 @@ class Net(NeuralNet):
         return torch.as_tensor(array, dtype=dtype, device=self.device)
 
     def order(self, n):
-        """Random order of n things, in a training."""
+        """Random permutation of n numbers, during training."""
         return torch.randperm(n, generator=self.generator)
 
     @property
     def generator(self):
-        """Generator of the training under way, on the CPU."""
+        """Generator of the current training, on the CPU."""
         return self.random.generators["cpu"]
 
     def infer(self, X, **params):
@@ -95,7 +95,7 @@ class Net(NeuralNet):
     def train_epoch(self, rows):
         """One pass over `rows` in random order; returns the mean loss.
 
-        The loop is not skorch's: its records and callbacks of every batch cost a small net as much as an E-step.
+        It replaces skorch's loop, whose records and callbacks take as long as an E-step of a small net.
         """
         self.module_.train()
         total = 0.0
@@ -106,12 +106,12 @@ class Net(NeuralNet):
             self.optimizer_.step()
             if self.schedule_ is not None:
                 self.schedule_.step()
-            total += loss.detach() * len(X)  # stays on the device: reading it would wait for every batch
+            total += loss.detach() * len(X)  # stays on the device, since reading it would wait for every batch
         return float(total) / len(rows)
 
 
 class TargetNet(Net):
-    """Cross-entropy with one row of non-negative targets per item; a row that sums to w has weight w."""
+    """Net trained by cross-entropy with one row of non-negative targets per item; the sum of a row is its weight."""
 
     def batch_loss(self, logits, targets, X):
         q = targets[0].to(logits.dtype)
@@ -120,19 +120,19 @@ class TargetNet(Net):
 
 @own_state()
 def build_net(kind, module, params, seed, **context):
-    """Initialised net, with initial weights from a generator of its own.
+    """Build a net, with initial weights from its own generator.
 
     Parameters
     ----------
     kind : type
         `Net` or a subclass.
     module : callable
-        Called without arguments, returns the torch module; never a module itself, which a pickle would hold twice.
+        Called without arguments, returns the torch module. It is not a module itself, which would be pickled twice.
     params : dict
         Parameters of an estimator: `optimizer` ("sgd", "adam", or a class with the signature of torch optimisers),
         `lr`, `momentum` (for "sgd" only), `weight_decay`, `batch_size`, `dtype` and `device`.
     seed : int
-        Of the initial weights.
+        Seed of the initial weights.
     **context
         Attributes that `batch_loss` reads.
     """
@@ -160,28 +160,28 @@ def build_net(kind, module, params, seed, **context):
 
 @own_state()
 def train(net, rows, n_epochs, *, seed, cosine=True, verbose=0, label="train", on_epoch=None, keep=True):
-    """Train for some epochs; what is left of a failure is the last complete epoch.
+    """Train for some epochs; after a failure, the net is that of the last complete epoch.
 
     Parameters
     ----------
     net : Net
-        Initialised; it is trained in place.
+        Net, which is trained in place.
     rows : Rows
         Inputs and targets.
     n_epochs : int
         Passes over `rows`.
     seed : int
-        Of the shuffling and of anything random in the module.
+        Seed of the shuffling and of random operations in the module.
     cosine : bool, default=True
-        Anneal the learning rate to zero over the call; else it is constant.
+        Whether the learning rate is annealed to zero; otherwise it is constant.
     verbose : int, default=0
         0 is silent, 1 prints a line per epoch, more shows a progress bar.
     label : str, default="train"
         Name of the phase in messages and in the history.
     on_epoch : callable, default=None
-        Called with the number of each epoch before it starts; returns the name of its phase.
+        Called with the number of an epoch before it starts; returns the name of the phase.
     keep : bool, default=True
-        Whether an interrupted training is worth keeping.
+        Whether the result of an interrupted training is kept.
 
     Returns
     -------
@@ -191,9 +191,10 @@ def train(net, rows, n_epochs, *, seed, cosine=True, verbose=0, label="train", o
     Raises
     ------
     FloatingPointError
-        If the loss or a weight is not finite. The net is put back to its last good epoch.
+        If the loss or a weight is not finite. The net is reset to the last good epoch.
     KeyboardInterrupt
-        If it comes before the first epoch is complete, or without `keep`; else it ends the training with a warning.
+        If it is raised before the first epoch is complete, or if `keep` is False; otherwise the training ends with a
+        warning.
     """
     history, good = [], _state(net)
     for group in net.optimizer_.param_groups:
@@ -251,11 +252,11 @@ def logit_batches(ensemble, X, device):
     Parameters
     ----------
     ensemble : torch module
-        With the attribute `predict_dtype`.
+        Ensemble with the attribute `predict_dtype`.
     X : ndarray of shape (n, ...)
         Inputs.
     device : str
-        Where the ensemble is.
+        Device of the ensemble.
 
     Yields
     ------
@@ -265,10 +266,10 @@ def logit_batches(ensemble, X, device):
         On the device of the ensemble.
     """
     ensemble.eval()
-    # One buffer for all batches: a fresh one for each leaves holes between the results that callers keep, and the
-    # process then grows by more than the whole of X.
+    # One buffer for all batches: a new one for each would leave holes between the results that callers keep, and the
+    # process would grow by more than the size of X.
     buffer = torch.empty((min(_PREDICT_BATCH, len(X)), *X.shape[1:]), dtype=ensemble.predict_dtype, device="cpu")
-    for start in range(0, max(1, len(X)), _PREDICT_BATCH):  # no rows are one empty batch
+    for start in range(0, max(1, len(X)), _PREDICT_BATCH):  # X without rows is one empty batch
         rows = slice(start, min(start + _PREDICT_BATCH, len(X)))
         batch = buffer[: rows.stop - start].copy_(torch.from_numpy(np.array(X[rows])))
         with own_state(grad=False), _of_its_own(ensemble):
@@ -277,7 +278,7 @@ def logit_batches(ensemble, X, device):
 
 
 def predict_batches(ensemble, X, device):
-    """As `logit_batches`, with log-probabilities in the place of logits."""
+    """Like `logit_batches`, with log-probabilities instead of logits."""
     for rows, logits in logit_batches(ensemble, X, device):
         yield rows, logits.log_softmax(-1)
 
@@ -293,7 +294,7 @@ def predict_log_proba(net, X):
 
 
 def _of_its_own(module, random=None):
-    """Context in which a module of the user draws from `random`; by default anew from one seed, as in a prediction."""
+    """Context in which a user's module draws from `random`; by default from a fixed seed, for predictions."""
     if not any(isinstance(part, ModuleEnsemble) for part in module.modules()):
-        return contextlib.nullcontext()  # our own modules draw nothing in a forward pass
+        return contextlib.nullcontext()  # the modules of this package draw nothing in a forward pass
     return OwnRandom(own_generator(0)) if random is None else random

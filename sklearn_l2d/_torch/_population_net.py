@@ -1,4 +1,4 @@
-"""The net of L2D-Pop: a classifier, a code for every expert from labelled examples, and deferral given the code."""
+"""The net of L2D-Pop: a classifier, codes of experts from examples, and deferral by the codes."""
 
 from functools import partial
 
@@ -12,9 +12,9 @@ from ._modules import MLPEnsemble, check_feature_layers, check_layers, ensemble_
 from ._net import Net, build_net, logit_batches, train
 from ._seeding import own_state
 
-_CHUNK = 1 << 16  # rows of the small nets that are predicted at once
+_CHUNK = 1 << 16  # rows per prediction of the small nets
 _NO_WEIGHT = 1e-6  # below the weight of any example
-_MAX_LOGIT = 5.0  # of attention: bounded, so that weights can be summed a chunk at a time without overflow
+_MAX_LOGIT = 5.0  # of attention, so that weights can be summed chunk by chunk without overflow
 
 
 class Population(nn.Module):
@@ -31,10 +31,10 @@ class Population(nn.Module):
     code_size : int
         Width of a code, and of the embeddings of labels.
     context_layer_sizes, rejector_layer_sizes : tuple of int
-        Hidden units of the nets that encode an example and that defer.
+        Hidden units of the net that encodes an example, and of the net that decides on deferral.
     pooling : {"mean", "attention"}
-        Whether all examples of an expert count alike, or by a learnt query; the query starts at zero, which is the
-        mean.
+        Whether all examples of an expert have the same weight, or weights by a learnt query. The query starts at zero,
+        which is the mean.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Population(nn.Module):
         return self.classifier(features)[0], features
 
     def encode(self, features, truth, answer):
-        """Codes (T, code_size) of single examples: features (T, W) of the item, its class, and what was answered."""
+        """Codes (T, code_size) of single examples: features (T, W) of items, true classes and answers."""
         labels = (self.truth(truth), self.answer(answer))
         return self.example(torch.cat([features, *(label.to(features.dtype) for label in labels)], -1))[0]
 
@@ -73,18 +73,18 @@ class Population(nn.Module):
 
 
 class Contexts:
-    """Examples of what each expert answered, drawn afresh for every step.
+    """Examples of the answers of each expert, drawn anew for every training step.
 
     Parameters
     ----------
     rows : Rows
-        Items with targets, the first of which is the true class.
+        Items and targets; the first target is the true class.
     codes : ndarray of shape (n, M)
         Encoded annotations, -1 missing.
     size : int
-        Largest number of examples of an expert.
+        Largest number of examples per expert.
     n_experts : int
-        Largest number of experts per step.
+        Largest number of experts per training step.
     """
 
     def __init__(self, rows, codes, size, n_experts):
@@ -96,10 +96,10 @@ class Contexts:
         self.vocal = torch.as_tensor(np.flatnonzero(answers))
 
     def draw(self, generator):
-        """Some experts (S,), items and answers (S, size) of each, and which of these (S, size) are in use.
+        """Draw experts (S,), items and answers (S, size) of each, and a mask (S, size) of the used ones.
 
-        Examples are drawn with replacement, and no more than half as many as an expert has answers: the others are
-        left to learn from.
+        Examples are drawn with replacement, and at most half as many as the expert has answers; the net learns from the
+        others.
         """
         experts = self.vocal[torch.randperm(len(self.vocal), generator=generator)[: self.n_experts]]
         n_answers = self.n_answers[experts, None]
@@ -109,20 +109,20 @@ class Contexts:
         return experts, self.item[drawn], self.answer[drawn], used
 
     def take(self, items, device):
-        """Inputs and true classes of items (S, size), flattened; the items are on the CPU, where the rows may be."""
+        """Inputs and true classes of items (S, size), flattened; `items` is on the CPU, where the rows may be."""
         X, (truth, *_) = self.rows[items.flatten()]
         return X.to(device), truth.to(device)
 
 
 class PopulationNet(Net):
-    """Softmax surrogate conditioned on the experts' codes (L2D-Pop); cross-entropy while there are no contexts.
+    """Net trained by the softmax surrogate given codes (L2D-Pop), or by cross-entropy without contexts.
 
     Targets are the true classes (B,), the encoded annotations (B, M) and the numbers of the rows (B,).
 
     Attributes
     ----------
     contexts : Contexts or None
-        Where codes come from during training.
+        Examples for the codes during training.
     """
 
     contexts = None
@@ -139,7 +139,7 @@ class PopulationNet(Net):
         experts, items, _, used = (part.to(self.device) for part in drawn)
         answered = codes[:, experts]
         right = (answered == y[:, None]).to(logits.dtype)
-        # nothing is learnt from an answer that is missing, or that the code of the expert has already seen
+        # the net does not learn from missing answers and from answers that are in the code
         shown = ((rows[:, None, None] == items) & used).any(-1)
         right = right.masked_fill((answered < 0) | shown, torch.nan)
         shape = (len(y), len(experts), -1)
@@ -152,7 +152,7 @@ class PopulationNet(Net):
         return torch.where(known.any(1), of_experts, loss).mean()
 
     def _codes(self, items, answers, used):
-        """Codes (S, code_size): weighted means of the examples in use. The features are not trained through them."""
+        """Codes (S, code_size), weighted means of the used examples. Features are not trained through them."""
         X, truth = self.contexts.take(items, self.device)
         with torch.no_grad():
             _, features = self.infer(X)
@@ -173,12 +173,12 @@ def build_population_net(params, items, n_classes, seed, pooling="mean"):
 
 @own_state()
 def fit_population_net(params, items, y_codes, codes, n_classes, seed, pooling="mean"):
-    """Train the classifier alone, then everything; a step costs ``batch_size * experts_per_step`` deferral logits.
+    """Train the classifier, then all nets; a step computes ``batch_size * experts_per_step`` deferral logits.
 
     Parameters
     ----------
     params : dict
-        Of `PopulationExpertEncoder` or `PopulationDeferral`.
+        Parameters of `PopulationExpertEncoder` or `PopulationDeferral`.
     items : ndarray of shape (n, ...)
         Items.
     y_codes : ndarray of int of shape (n,)
@@ -188,14 +188,14 @@ def fit_population_net(params, items, y_codes, codes, n_classes, seed, pooling="
     n_classes : int
         C.
     seed : int
-        Of everything random.
+        Seed of all random numbers.
     pooling : {"mean", "attention"}, default="mean"
         As in `Population`.
 
     Returns
     -------
     net : PopulationNet
-        The last hidden layer, or a `module`, gives the features.
+        Trained net. The last hidden layer, or a `module`, gives the features.
     history : list of dict
         As returned by `train`.
     """
@@ -212,7 +212,7 @@ def fit_population_net(params, items, y_codes, codes, n_classes, seed, pooling="
 
 @own_state(grad=False)
 def expert_codes(net, X, y_codes, codes):
-    """Codes (M, code_size) of experts from all they answered, float64; zero for an expert without answers."""
+    """Codes (M, code_size) of experts from all their answers, float64; 0 for an expert without answers."""
     module, total, mass = net.module_, None, None
     for rows, features in logit_batches(net.module_.body, X, net.device):
         item, who = (torch.as_tensor(index) for index in np.nonzero(codes[rows] >= 0))

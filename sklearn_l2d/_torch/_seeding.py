@@ -1,4 +1,4 @@
-"""Devices, random numbers and the state of torch: nothing here reads or changes what belongs to the caller."""
+"""Devices and random numbers, independent of the caller's state of torch."""
 
 import threading
 from contextlib import ExitStack, contextmanager
@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-_FACTORIES = ("empty", "eye", "linspace", "logspace", "ones", "rand", "randn", "zeros")  # of the default floating type
+_FACTORIES = ("empty", "eye", "linspace", "logspace", "ones", "rand", "randn", "zeros")  # of the default dtype
 _GLOBAL_GENERATOR = threading.Lock()
 
 
@@ -16,7 +16,7 @@ def resolve_device(device):
     Raises
     ------
     RuntimeError
-        If CUDA is asked for by name and there is none.
+        If `device` is CUDA and there is no CUDA device.
     """
     has_cuda = torch.cuda.is_available()
     if device == "auto":
@@ -30,28 +30,28 @@ def resolve_device(device):
 
 @contextmanager
 def own_state(grad=True):
-    """Run a block with gradients on or off and tensors on the CPU, whatever this thread has set for itself."""
+    """Run a block with gradients on or off and tensors on the CPU, independent of the thread's settings."""
     with ExitStack() as stack:
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.set_grad_enabled(grad))
-        if torch.get_default_device().type != "cpu":  # the context costs every call of torch a little
+        if torch.get_default_device().type != "cpu":  # the context slows every call of torch a little
             stack.enter_context(torch.device("cpu"))
         yield
 
 
 class OwnRandom(TorchDispatchMode):
-    """Random operations of a block draw from generators of its own, which no other thread shares.
+    """Context in which random operations draw from own generators, which no other thread shares.
 
-    Modules know torch's global generator only, both for their initial weights and for dropout; a dispatch mode belongs
-    to one thread and sees every random operation below autograd. An operation that names a generator keeps it. New
-    weights have torch's usual floating type, whatever the caller has made the default.
+    Modules use torch's global generator for their initial weights and for dropout. A dispatch mode belongs to one
+    thread and intercepts every random operation below autograd. An operation with a generator keeps it. New weights are
+    float32, whatever default type the caller has set.
 
-    Activation checkpointing repeats a forward pass outside of the block, and cannot repeat the dropout in it.
+    Activation checkpointing repeats a forward pass outside of the context, and cannot repeat its dropout.
 
     Parameters
     ----------
     generator : torch.Generator
-        On the CPU. Generators of other devices are seeded from it when they are first needed.
+        Generator on the CPU. Generators of other devices are seeded by it when they are first used.
     """
 
     def __init__(self, generator):
@@ -67,7 +67,7 @@ class OwnRandom(TorchDispatchMode):
         if torch.Tag.nondeterministic_seeded not in func.tags or given.get("generator") is not None:
             return func(*args, **kwargs)
         if "generator" in names:
-            args = args[: names.index("generator")]  # a positional None makes room
+            args = args[: names.index("generator")]  # drops a positional None
         device = next((a.device for a in args if isinstance(a, torch.Tensor)), kwargs.get("device") or "cpu")
         generator = self._generator(torch.device(device))
         if packet is torch.ops.aten.native_dropout:
@@ -75,7 +75,7 @@ class OwnRandom(TorchDispatchMode):
         drawing = _with_generator(func)
         if drawing is not None:
             return drawing(*args, **kwargs | {"generator": generator})
-        # A fused kernel of a GPU, which takes no generator: the global one stands in while it runs.
+        # A fused kernel of a GPU takes no generator: the global one is seeded while it runs.
         with _GLOBAL_GENERATOR, _seeded(self._seed(), device):
             return func(*args, **kwargs)
 
@@ -90,12 +90,12 @@ class OwnRandom(TorchDispatchMode):
 
 
 def own_generator(seed):
-    """Generator on the CPU with a seed."""
+    """Seeded generator on the CPU."""
     return torch.Generator("cpu").manual_seed(seed)
 
 
 def _with_generator(func):
-    """The overload of a random operation that takes a generator; None where there is none."""
+    """The overload of a random operation that takes a generator, or None."""
     packet, (_, _, overload) = func.overloadpacket, str(func).rpartition(".")
     of_default = "generator" if overload == "default" else f"{overload}_generator"
     for name in (overload, of_default, "low_generator_dtype" if overload == "low_dtype" else of_default):
@@ -107,7 +107,7 @@ def _with_generator(func):
 
 
 def _dropout(X, p, train, *, generator):
-    """What `torch.native_dropout` returns, drawn from a generator."""
+    """Result of `torch.native_dropout`, drawn from a generator."""
     if train is False or p == 0:
         return X.clone(), torch.ones_like(X, dtype=torch.bool)
     mask = torch.empty_like(X).bernoulli_(1 - p, generator=generator).bool()
