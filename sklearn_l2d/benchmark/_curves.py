@@ -15,14 +15,14 @@ COVERAGES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 def fit(deferrer, data):
     """Fit a deferrer to `data`, as `World.labelled` gives it; returns the CPU seconds of the fit alone."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # short trainings of many nets; figures are what counts here
+        warnings.simplefilter("ignore")  # many short trainings, whose warnings are of no interest here
         start = time.process_time()
         deferrer.fit(**data)
         return time.process_time() - start
 
 
 def fit_and_measure(world, deferrer, data):
-    """Fit a deferrer to `data`; the figures of `measure` and ``fit_seconds``, those of `fit`."""
+    """Fit a deferrer to `data`; returns the figures of `measure`, and ``fit_seconds``, the result of `fit`."""
     seconds = fit(deferrer, data)
     return measure(world, deferrer, data) | {"fit_seconds": seconds}
 
@@ -39,10 +39,10 @@ def measure(world, deferrer, data):
     Returns
     -------
     figures : dict
-        ``area`` under the path of requested coverages, by offsets of the gate or by ranking; ``area_point`` under the
-        deferrer's own point and the two ends, all that the paper credits to systems without control (L2D-Clusters
-        5.2); ``coverage`` and ``accuracy`` of its own point; ``classifier`` and ``people``, accuracy at the two ends;
-        ``coverage@c`` and ``accuracy@c`` of the path.
+        ``area``: area under the path of requested coverages, by offsets of the gate or by ranking. ``area_point``: area
+        under the deferrer's own point and the two ends, as in the paper for systems without control of the coverage
+        (L2D-Clusters 5.2). ``coverage`` and ``accuracy``: the own point. ``classifier`` and ``people``: accuracies at
+        the two ends. ``coverage@c`` and ``accuracy@c``: points of the path.
     """
     points = [team_point(world, system) for system in _path(world, deferrer, data)]
     own, ends = team_point(world, deferrer), (points[0], points[-1])
@@ -67,10 +67,10 @@ def _path(world, deferrer, data):
 
 
 def team_point(world, deferrer):
-    """Achieved coverage and expected accuracy on the test rows that somebody labelled.
+    """Achieved coverage and expected accuracy on the test rows with annotations.
 
-    A deferred item goes to the target, among those with a member who labelled it, that is preferred most: real
-    people have not seen most items, and whoever was not asked back then cannot answer now.
+    A deferred item goes to the most preferred target among those with a member who annotated it: most items have no
+    annotation by most of the real experts.
     """
     X, y, annotations = world.X[world.test], world.y[world.test], world.annotations[world.test]
     answered = (annotations >= 0) @ deferrer.selection_.T

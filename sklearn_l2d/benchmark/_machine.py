@@ -1,4 +1,4 @@
-"""What figures were measured on."""
+"""The machine on which figures were measured."""
 
 import datetime
 import os
@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 
 def machine(threads):
-    """One line of day, processor, `threads` in words, and versions."""
+    """One line with the day, the processor, `threads` (a text) and versions of packages."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn", "torch", "skorch"))
     return (
         f"{datetime.date.today()}; {os.cpu_count()} cores ({platform.machine()}), {threads}; "

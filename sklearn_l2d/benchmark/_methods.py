@@ -1,4 +1,4 @@
-"""The methods of the benchmark by name, with options that were chosen on seeds from 100 up."""
+"""The methods of the benchmark by name, with options that were chosen on seeds from 100 on."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from ..deferral import (
 _LONG = {"max_epochs": 150, "weight_decay": 0.03}
 _TRAININGS = ({}, _LONG, {"weight_decay": 0.03}, {"max_epochs": 150})
 _PLAIN = {"prior_weight": 0.0}  # the gate of the papers
-_PL2D = _PLAIN | {"answer_shrinkage": 0.0}  # and missing annotations under nothing but the expert's net
+_PL2D = _PLAIN | {"answer_shrinkage": 0.0}  # and missing annotations by the expert's net only
 
 
 @dataclass(frozen=True)
@@ -32,20 +32,20 @@ class Method:
     Attributes
     ----------
     build : callable
-        From a world and options to an unfitted deferrer.
+        Returns an unfitted deferrer for a world and options.
     grid : tuple of dict
-        Options that were tried: four for every method that trains a net on the labels by name.
+        Options that were tried, four for every method that trains a net on named annotations.
     chosen : int
-        Which of them is used.
+        Position of the options that are used.
     role : {"ours", "paper", "baseline", "reference"}
     paper_name : str
         Row of the paper's Table 3.
     joint : bool
-        Trains its classifier together with the rest, so that it also gets the rows that trained the shared one.
+        Whether the method trains its own classifier; it then also gets the training rows of the shared classifier.
     controlled : bool
-        Controls its coverage by itself, not by ranking only.
+        Whether the method itself controls its coverage, not only by ranking.
     specific : bool
-        Learns about every known person separately.
+        Whether the method learns about every expert separately.
     """
 
     build: Callable
@@ -127,7 +127,7 @@ METHODS = {
 }  # fmt: skip
 
 
-# of PL2D Table 1, on rows with missing annotations; the same training for all
+# methods of PL2D Table 1, for missing annotations, with the same training options
 MISSING_METHODS = {
     "latent": partial(_gated, ProbabilisticDeferral, **_PL2D, **_LONG),
     "naive": partial(_gated, ProbabilisticDeferral, missing="naive", **_PLAIN, **_LONG),
@@ -137,7 +137,7 @@ MISSING_METHODS = {
 
 
 def options_table():
-    """What was tried and chosen, one row per method."""
+    """Tried and chosen options, one row per method."""
     return [[name, _text(m.options), "; ".join(map(_text, m.grid))] for name, m in METHODS.items() if len(m.grid) > 1]
 
 

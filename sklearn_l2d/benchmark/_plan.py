@@ -1,4 +1,4 @@
-"""What a run of the benchmark covers, and what an experiment consists of."""
+"""The plan of a run of the benchmark, and the parts of an experiment."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,11 +11,11 @@ class Plan(NamedTuple):
     ----------
     seeds : range
     sizes : tuple of int
-        Labels by name of each expert.
+        Numbers of named annotations per expert.
     sets, methods : tuple of str
-        Of the onboarding experiment.
+        Sets and methods of the onboarding experiment.
     quick : bool
-        Whether the other experiments run on one small set only.
+        Whether the other experiments use one small set only.
     """
 
     seeds: range
@@ -32,13 +32,13 @@ class Experiment(NamedTuple):
     ----------
     title : str
     cells : callable
-        From a `Plan` to a list of cells.
+        Returns the list of cells of a `Plan`.
     measure : callable
-        From the cells of one job to an iterator of dicts of figures, in their order.
+        Returns an iterator of dicts of figures for the cells of one job, in their order.
     report : callable
-        From the records of the cells to Markdown.
+        Returns Markdown for the records of the cells.
     draw : callable or None
-        From the records and matplotlib.pyplot to pairs of a file name and a figure.
+        Returns pairs of a file name and a figure, from the records and matplotlib.pyplot.
     """
 
     title: str

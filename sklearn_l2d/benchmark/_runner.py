@@ -1,4 +1,4 @@
-"""Run cells on any joblib backend; what is finished is kept in files and not run again."""
+"""Run cells on any joblib backend; finished cells are stored in files and not run again."""
 
 import json
 import time
@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 
 class Cell(NamedTuple):
-    """One figure to measure: `experiment` on `dataset` with `size` labels by name and a `seed`, by `method`."""
+    """One measurement: `experiment` on `dataset` with `size` named annotations, `seed` and `method`."""
 
     experiment: str
     dataset: str
@@ -22,30 +22,30 @@ class Cell(NamedTuple):
 
     @property
     def job(self):
-        """Cells of a job share a world, and are run one after the other."""
+        """Job of the cell. The cells of a job share a world and run one after another."""
         return self.experiment, self.dataset, self.seed
 
 
 def run(cells, measure, output, n_jobs, finished_only=False):
-    """Measure cells that are not yet in the files below `output`.
+    """Measure the cells that are not in the files below `output`.
 
     Parameters
     ----------
     cells : list of Cell
     measure : callable
-        From the cells of one job to an iterator of dicts of figures, one for each cell, in order.
+        Returns an iterator of dicts of figures for the cells of one job, one for each cell, in order.
     output : Path
         Folder; every job appends to a file of its own, so that workers need no lock.
     n_jobs : int
         Workers, as in joblib.
     finished_only : bool, default=False
-        Whether to leave out what has not been measured yet, instead of measuring it: seeds of which a cell is missing,
-        so that all methods are compared on the same seeds.
+        Whether to leave unfinished cells out instead of measuring them. All cells of a seed are left out if one is
+        unfinished, so that all methods are compared on the same seeds.
 
     Returns
     -------
     records : list of dict
-        Of the given cells, the fields of the cell beside its figures; in the order of the cells.
+        Fields and figures of each cell, in the order of the cells.
     """
     parts = Path(output) / "parts"
     parts.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def run(cells, measure, output, n_jobs, finished_only=False):
 
 
 def read_records(parts):
-    """Figures of every cell in a folder of parts; a line that was cut off by a kill is left out."""
+    """Figures of every cell in a folder of parts; incomplete lines of killed runs are left out."""
     done = {}
     for path in sorted(Path(parts).glob("*.jsonl")):
         for line in path.read_text().splitlines():
@@ -81,14 +81,14 @@ def read_records(parts):
 
 
 def _run_job(cells, measure, path):
-    torch.set_num_threads(1)  # small nets: threads of several workers would only spin
+    torch.set_num_threads(1)  # small nets: threads of several workers would compete
     with threadpool_limits(1), path.open("a") as file:
         measured = measure(cells)
         for cell in cells:
             start = time.process_time()
             figures = next(measured)
             figures["seconds"] = time.process_time() - start
-            file.write("\n" + json.dumps([cell, figures]) + "\n")  # the first break ends a line that was cut off
+            file.write("\n" + json.dumps([cell, figures]) + "\n")  # the first break ends an incomplete line
             file.flush()
     return len(cells)
 

@@ -14,7 +14,7 @@ def markdown(title, columns, rows, note="", level=3):
 
 
 def spread(values, style=".3f"):
-    """Mean and standard deviation over seeds; empty where nothing was measured."""
+    """Mean and standard deviation over seeds; empty without values."""
     values = [v for v in values if v is not None and np.isfinite(v)]
     if not values:
         return ""
@@ -29,7 +29,7 @@ def paired(ours, theirs):
 
 
 def standard_error(values):
-    """Of the mean; NaN for a single value."""
+    """Standard error of the mean; NaN for a single value."""
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
 
 
@@ -40,7 +40,7 @@ def select(records, figure, **fields):
 
 
 def mean(records, figure, **fields):
-    """Mean over seeds; NaN where nothing was measured."""
+    """Mean over seeds; NaN without values."""
     values = select(records, figure, **fields)
     return float(np.mean(values)) if values else np.nan
 
@@ -51,7 +51,7 @@ def names(records, field, **fields):
 
 
 def yes(condition):
-    """A verdict that is easy to search for."""
+    """Text of a condition that is easy to search for."""
     return "yes" if condition else "NO"
 
 

@@ -1,4 +1,4 @@
-"""The sets of the benchmark: items, everybody's labels, and who may learn from what."""
+"""The sets of the benchmark: items, annotations, and splits of the rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,23 +24,23 @@ class World:
     Attributes
     ----------
     seed : int
-        What drew it.
+        Seed of the draw.
     X, y : ndarrays of n rows
         Scaled features and true labels.
     annotations : ndarray of shape (n, n_experts)
-        Everybody's labels, -1 where missing.
+        Annotations of all experts, -1 where missing.
     counts : ndarray of shape (n, C)
-        Votes of all annotators, the experts among them, without names.
+        Votes of all annotators, including the experts, without names.
     groups : ndarray of shape (n_experts,) or None
-        Which experts are alike, where they are simulated.
+        Groups of similar experts, if the experts are simulated.
     archive, pool, test : ndarrays of int
-        Rows with votes; rows that experts label by name; rows on which teams are judged.
+        Rows with votes, rows with named annotations, and rows on which teams are tested.
     unlabeled : ndarray of int
-        Rows of the archive that nobody labels by name, on which coverage is calibrated.
+        Rows of the archive without named annotations, on which the coverage is calibrated.
     known : ndarray of int
-        Rows with true labels but without named annotations, from which the classifier was trained.
+        Rows with true labels but without named annotations, on which the classifier was trained.
     classifier : classifier
-        Frozen where it was trained on `known`, else to be fitted on the labelled rows.
+        Frozen if it was trained on `known`; otherwise it is fitted on the labelled rows.
     """
 
     seed: int
@@ -63,7 +63,7 @@ class World:
         return self.annotations.shape[1]
 
     def behaviours(self, n_clusters, alpha=50.0):
-        """Behaviours of the archive, frozen; every world trains them once."""
+        """Frozen `AnnotatorLDA` of the archive, which is trained once per world."""
         key = n_clusters, alpha
         if key not in self._behaviours:
             lda = AnnotatorLDA(n_clusters, alpha=alpha, random_state=self.seed)
@@ -71,13 +71,13 @@ class World:
         return self._behaviours[key]
 
     def identified(self, size, same_items=False):
-        """Labels of the pool by name: `size` of each expert, or all that there are, and -1 elsewhere."""
+        """Named annotations of the pool: at most `size` of each expert, and -1 elsewhere."""
         labels = self.annotations[self.pool]
         size = size if same_items else np.minimum(size, (labels >= 0).sum(0))
         return sample_identified(labels, size, same_items=same_items, random_state=self.seed)
 
     def labelled(self, labels, *, with_known=False):
-        """Arguments of `fit`: rows that somebody labelled and, if asked, the rows that trained the classifier."""
+        """Arguments of `fit`: rows with annotations and, if requested, the training rows of the classifier."""
         heard = (labels >= 0).any(1)
         rows, annotations = self.pool[heard], labels[heard]
         if with_known:
@@ -98,14 +98,14 @@ class WorldSet:
     Attributes
     ----------
     build : callable
-        From a seed to a `World`.
+        Returns a `World` for a seed.
     same_items : bool
-        Whether all experts label the same items by name, as in the paper, or their own ones.
+        Whether all experts annotate the same items, as in the paper, or different ones.
     largest : int
-        Most labels by name that it makes sense to ask for, where most people have no more; the fewest of all for the
-        negative controls.
+        Largest sensible number of named annotations per expert, since most experts have no more; for negative controls,
+        the smallest number of an expert.
     stands_for : str
-        What it replaces in the papers, and why.
+        Set of the papers that it replaces, and why.
     """
 
     build: Callable
@@ -115,7 +115,7 @@ class WorldSet:
 
 
 def digits(make, seed, *, n_archive=797, n_pool=500):
-    """Simulated experts on scikit-learn's digits, of which everybody but the experts sees four components."""
+    """Simulated experts on scikit-learn's digits, of which only the experts see more than four components."""
     X, y = load_digits(return_X_y=True)
     seen = PCA(4, random_state=0).fit_transform(X)
     order = np.random.default_rng(seed).permutation(len(y))
@@ -124,7 +124,7 @@ def digits(make, seed, *, n_archive=797, n_pool=500):
 
 
 def images(make, seed, *, n_components, n_archive=6000, n_test=2000):
-    """Simulated experts on features of CIFAR-10; everybody but the experts sees the first components only."""
+    """Simulated experts on features of CIFAR-10, of which only the experts see more than the first components."""
     crowd = load_crowd("cifar10")
     rng = np.random.default_rng(seed)
     seen = rng.permutation(np.flatnonzero(crowd.split == 0))[: n_archive + 1000]
@@ -135,9 +135,9 @@ def images(make, seed, *, n_components, n_archive=6000, n_test=2000):
 
 
 def _simulated(make, seed, X, seen, y, archive, pool, test, *, n_known):
-    """What is seen limits the shared classifier, more than its rows do, and it is a net like those of joint methods.
+    """World of simulated experts; its classifier is a net like those of joint methods, limited by the features.
 
-    Methods that train their own classifier then compete in how they defer.
+    Methods that train their own classifier then differ in how they defer, not in the classifier.
     """
     roster = make(X, y, random_state=seed)
     seen, known = StandardScaler().fit_transform(seen), archive[:n_known]
@@ -149,7 +149,7 @@ def _simulated(make, seed, X, seen, y, archive, pool, test, *, n_known):
 
 
 def hold_out(crowd, rng):
-    """Items of known truth, and which of them are the test: half of them, or 40 of the shapes."""
+    """Items of known truth, and a mask of the test items: half of them, or those of 40 shapes."""
     items = np.flatnonzero(crowd.y >= 0)
     if "shape_id" not in crowd:
         return items, rng.random(len(items)) < 0.5
@@ -158,15 +158,15 @@ def hold_out(crowd, rng):
 
 
 def shapes_apart(shape, rng):
-    """Rows of 40 shapes, to be held out: what is learnt is then from other shapes than what it is tried on."""
+    """Mask of the rows of 40 shapes, so that training and test items have different shapes."""
     return np.isin(shape, rng.permutation(np.unique(shape))[:40])
 
 
 def people(name, seed, *, least, n_components=None):
-    """Real people with at least so many labels of known truth.
+    """World of real people with at least `least` annotations of known truth.
 
-    The classifier learns from the items that were labelled by name, and a fifth of the others is kept from these. Many
-    features are reduced to their first principal components, as those of the images are.
+    A fifth of the training items has no named annotations; the classifier is fitted on the annotated items of the
+    others. With `n_components`, the features are reduced to their first principal components.
     """
     crowd = load_crowd(name)
     rng = np.random.default_rng(seed)
@@ -235,5 +235,5 @@ def _calibration_images(seed):
     return StandardScaler().fit_transform(crowd.X[rows, :64]), crowd.y[rows], np.arange(2000), np.arange(2000, 6000)
 
 
-# from a seed to X, y, and the rows of training and test
+# functions of a seed that return X, y, and the rows of training and test
 CALIBRATION_SETS = {"digits": _calibration_digits, "cifar10": _calibration_images}

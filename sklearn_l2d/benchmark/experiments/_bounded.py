@@ -1,4 +1,4 @@
-"""Many experts of whom nobody may serve much more than the others: where the best person cannot decide everything."""
+"""Many experts with bounds on the workload, so that the best expert cannot decide all items."""
 
 import warnings
 
@@ -25,7 +25,7 @@ _BOUNDABLE = (
 
 
 def cells(plan):
-    """All methods that take a bound on every expert."""
+    """All methods that accept a bound on every expert."""
     sets = ("digits, 100 experts",) if plan.quick else ("digits, 100 experts", "cifar10, 100 experts")
     sizes = _SIZES[:1] if plan.quick else _SIZES
     return [
@@ -34,7 +34,7 @@ def cells(plan):
 
 
 def measure(cells):
-    """Accuracy at coverage .5 where nobody serves more than twice an even share of the deferred items."""
+    """Accuracy at coverage .5 if no expert serves more than twice an even share of the deferred items."""
     dataset = SETS[cells[0].dataset]
     world = dataset.build(cells[0].seed)
     bound = _TIMES * (1 - _COVERAGE) / world.n_experts
@@ -46,7 +46,7 @@ def measure(cells):
         X, y, answers = world.X[world.test], world.y[world.test], world.annotations[world.test]
         assigned = deferrer.assign_experts(X)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the classifier decides what nobody can take, as it is to be here
+            warnings.simplefilter("ignore")  # the classifier decides the overflow, as intended
             kept = deferrer.assign_experts(X, capacity=round(bound * len(X)))
         served = np.bincount(assigned[assigned >= 0], minlength=world.n_experts) / len(assigned)
         decided = np.where(kept < 0, deferrer.predict(X), answers[np.arange(len(y)), kept])
@@ -62,7 +62,7 @@ def measure(cells):
 
 
 def report(records):
-    """Accuracies, the busiest expert, and who leads."""
+    """Accuracies, the largest workload of an expert, and the best methods."""
     parts = []
     for dataset in names(records, "dataset"):
         sizes = names(records, "size", dataset=dataset)

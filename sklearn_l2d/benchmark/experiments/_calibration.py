@@ -1,4 +1,4 @@
-"""Does the estimated chance that an expert is right mean what it says: one-vs-all against softmax (Multi-L2D)."""
+"""Calibration of the estimated correctness of experts: one-vs-all against softmax (Multi-L2D)."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ _BINS = 15
 
 
 def cells(plan):
-    """Experts of one ability on all items: several of them at .7, or four of several abilities."""
+    """Experts whose ability is the same on all items: several at .7, or four of several abilities."""
     settings = [f"{m} experts at 0.7" for m in _EXPERTS] + [f"4 experts at {p}" for p in _CORRECTNESS]
     sets = tuple(CALIBRATION_SETS)[:1] if plan.quick else tuple(CALIBRATION_SETS)
     return [

@@ -1,4 +1,4 @@
-"""Do encodings of experts tell alike experts apart: behaviours against the encoders of the baselines."""
+"""Clusters of encodings of experts: behaviours against the encoders of the baselines."""
 
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
@@ -8,17 +8,17 @@ from .._tables import markdown, mean, names, select, spread, yes
 from . import _paper
 from ._encoders import ENCODERS, SIZE, encoder_cells, encoder_world
 
-_SEEDS = 4  # times as many as elsewhere: with six experts, the mean index of five draws moves by a tenth
+_SEEDS = 4  # times the number of seeds elsewhere: with six experts, the mean index of five draws varies by 0.1
 _OURS = ("AnnotatorLDA", "competence, our prior")
 
 
 def cells(plan):
-    """Three pairs of simulated experts on each set that has them."""
+    """Cells of the sets with three pairs of simulated experts."""
     return encoder_cells("clusters", plan, range(plan.seeds.start, plan.seeds.start + _SEEDS * len(plan.seeds)))
 
 
 def measure(cells):
-    """Encode, cut into 2 and 3 groups, compare with the true pairs."""
+    """Encode the experts, form 2 and 3 clusters, and compare them with the true pairs."""
     world, labels = encoder_world(cells)
     for cell in cells:
         figures, codes = {}, ENCODERS[cell.method](world, labels, 2)

@@ -47,7 +47,7 @@ def _fitted(deferrer, data):
     return deferrer
 
 
-# by name: from an unfitted gate, the arguments of fit and a coverage to a fitted deferrer
+# functions of an unfitted gate, the arguments of fit and a coverage that return a fitted deferrer
 CONTROLS = {
     "constraint in training, calibrated": _by_training,
     "ranking afterwards": _by_ranking,
@@ -96,13 +96,13 @@ def _scoped(world, data, scope):
 
 def _bounded_in_batches(n_rows, seed):
     """A `ClusterDeferral` that meets the bounds in every batch of the E-step, as the papers' code does."""
-    rng = np.random.default_rng(check_random_state(seed).randint(2**31 - 1))  # as the deferrer draws its own
+    rng = np.random.default_rng(check_random_state(seed).randint(2**31 - 1))  # as in the deferrer
     e_step = staticmethod(partial(_posterior_in_batches, rng, n_rows))
     return type(ClusterDeferral.__name__, (ClusterDeferral,), {"_e_step": e_step})
 
 
 def _posterior_in_batches(rng, size, log_gate, selection, log_likelihood, *, target_bounds, expert_bounds, **duals):
-    """`gate_posterior` of random batches, each of which meets the bounds on its own."""
+    """`gate_posterior` of random batches, each of which meets the bounds."""
     order = rng.permutation(len(log_gate))
     batches = np.array_split(order, max(1, len(order) // size))
     parts = [

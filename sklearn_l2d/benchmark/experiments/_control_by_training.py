@@ -1,9 +1,9 @@
-"""Control of coverage by training, as others do it: refits at another cost of asking, and a penalty in the loss.
+"""Control of the coverage by training: refits at other costs of asking, and a penalty in the loss.
 
-Both are rivals to compare with, not to deploy: they train more and still miss. With a gate that is trained by EM, hard
-coverage jumps as a function of the cost, since many items flip together. The penalty acts on the soft coverage in
-training, which is not what the decisions show, and its weight has no scale: one is too weak, another drives the gate to
-one side.
+Both are for comparison only: they train more and still miss the requested coverage. With a gate that is trained by EM,
+the hard coverage jumps as a function of the cost, since many items change together. The penalty acts on the soft
+coverage in training, not on the hard decisions, and its weight has no scale: one value is too weak, another drives all
+items to one side.
 """
 
 from sklearn.base import clone
@@ -13,7 +13,7 @@ from .._curves import fit
 
 
 def fit_at_cost(deferrer, data, bounds, n_refits=8):
-    """Look for the cost of asking at which a deferrer has a requested coverage, by bisection.
+    """Find the cost of asking at which a deferrer has a requested coverage, by bisection.
 
     Parameters
     ----------
@@ -29,12 +29,12 @@ def fit_at_cost(deferrer, data, bounds, n_refits=8):
     Returns
     -------
     fitted : deferrer
-        The one whose `coverage_` is nearest to the request.
+        Deferrer whose `coverage_` is closest to the request.
     attempts : list of dict
         Cost and coverage of every fit.
     """
     low, high = bounds
-    cheap, cost, dear = -1.0, 0.0, 1.0  # in errors: asking somebody who costs one is never worth the error it prevents
+    cheap, cost, dear = -1.0, 0.0, 1.0  # in errors: at a cost of 1, asking is never worth the error that it prevents
     attempts, fits = [], []
     while len(fits) < n_refits:
         fits.append(clone(deferrer).set_params(consultation_cost=cost))
@@ -67,7 +67,7 @@ class _PenalisedNet(GateNet):
 
 
 def fit_with_penalty(deferrer, data, bounds, penalty):
-    """Fit an EM deferrer whose gate also pays for a soft coverage outside of its bounds.
+    """Fit an EM deferrer whose gate has a penalty for a soft coverage outside its bounds.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def fit_with_penalty(deferrer, data, bounds, penalty):
     Returns
     -------
     fitted : GatedDeferrer
-        Of the kind of `deferrer`; its gate pays no more in `partial_fit`.
+        Deferrer of the same class. The penalty is not used in `partial_fit`.
     """
     kind = type(deferrer)
     net = type(_PenalisedNet.__name__, (_PenalisedNet,), {"penalty": penalty, "coverage_bounds": bounds})

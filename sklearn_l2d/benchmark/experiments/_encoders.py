@@ -1,4 +1,4 @@
-"""From the labels of three pairs of experts to encodings (n_experts, n_dimensions), and the cells that compare them."""
+"""Encodings (n_experts, n_dimensions) of three pairs of experts, and the cells that compare them."""
 
 from functools import partial
 
@@ -7,7 +7,7 @@ from ...metrics import consensus_agreement
 from .._runner import Cell
 from .._worlds import SETS
 
-SIZE = 100  # labels by name of each expert
+SIZE = 100  # named annotations per expert
 
 
 def _rows(world, labels):
@@ -42,7 +42,7 @@ def _accuracy(world, labels, n_clusters):
     return ((annotations == y[:, None]).sum(0) / (annotations >= 0).sum(0))[:, None]
 
 
-# by name: from a world, labels by name and a number of clusters; the rivals' encodings do not depend on the last
+# functions of a world, named annotations and a number of clusters, which the baselines do not use
 ENCODERS = {
     "AnnotatorLDA": _behaviours,
     "L2D-Pop": _population,
@@ -54,12 +54,12 @@ ENCODERS = {
 
 
 def encoder_cells(experiment, plan, seeds):
-    """Every encoder on each set that has three pairs of simulated experts."""
+    """Every encoder on each set with three pairs of simulated experts."""
     sets = ("digits, 6 experts",) if plan.quick else ("cifar10, 6 experts", "digits, 6 experts")
     return [Cell(experiment, d, SIZE, seed, e) for d in sets for seed in seeds for e in ENCODERS]
 
 
 def encoder_world(cells):
-    """World of a job, and the labels by name."""
+    """World of a job, and the named annotations."""
     world = SETS[cells[0].dataset].build(cells[0].seed)
     return world, world.identified(SIZE, same_items=False)

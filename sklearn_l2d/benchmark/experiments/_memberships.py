@@ -1,4 +1,4 @@
-"""What encodings of experts look like: memberships of three pairs for several numbers of clusters."""
+"""Memberships of three pairs of experts for several numbers of clusters."""
 
 import textwrap
 
@@ -13,7 +13,7 @@ _NUMBERS = (2, 3, 4, 5)
 
 
 def cells(plan):
-    """One draw is enough for a picture."""
+    """Cells of one seed, which is enough for a figure."""
     return encoder_cells("memberships", plan, plan.seeds[:1])
 
 
@@ -34,7 +34,7 @@ def soft_clusters(codes, n_clusters, seed):
 
 
 def report(records):
-    """Where the pictures are."""
+    """Names of the figures."""
     return "One draw, see the figures `encoders-*.png`.\n"
 
 

@@ -1,4 +1,4 @@
-"""Missing annotations, and balanced against free workload: tables and figures of PL2D."""
+"""Missing annotations, and balanced and free workloads: tables and figures of PL2D."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def cells(plan):
 
 
 def measure(cells):
-    """All experts label the same items; then annotations are dropped at random, never all of an item."""
+    """Results after annotations of the same items by all experts are dropped at random, never all of an item."""
     world = SETS[cells[0].dataset].build(cells[0].seed)
     complete = world.identified(_SIZE, same_items=True)
     for cell in cells:
@@ -36,7 +36,7 @@ def measure(cells):
 
 
 def drop(labels, rate, seed):
-    """The labels with a share of each expert's missing; one of every item stays."""
+    """Annotations without a share of those of each expert; every item keeps at least one."""
     rng = np.random.default_rng(seed)
     order = rng.random(labels.shape)
     kept = order >= np.quantile(order, rate, axis=0)

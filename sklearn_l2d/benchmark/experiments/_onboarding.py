@@ -1,4 +1,4 @@
-"""Area under the coverage-accuracy curve of every method, from few labels by name to many."""
+"""Area under the coverage-accuracy curve of every method, for few to many named annotations."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ _OURS, _PAPERS_OWN = "groups", ("clusters, hard", "clusters, soft")
 
 
 def cells(plan):
-    """All sets, sizes, seeds and methods; sizes beyond what experts of a set have labelled are left out."""
+    """All sets, sizes, seeds and methods, without sizes that are too large for a set."""
     return [
         Cell("onboarding", dataset, size, seed, method)
         for dataset in plan.sets
@@ -31,7 +31,7 @@ def cells(plan):
 
 
 def measure(cells):
-    """Fit and judge every method; those of one job share the world, its classifier and its behaviours."""
+    """Fit and test every method; the methods of a job share the world, its classifier and its behaviours."""
     dataset = SETS[cells[0].dataset]
     world = dataset.build(cells[0].seed)
     for cell in cells:
@@ -69,7 +69,7 @@ def _areas(records, dataset):
 
 
 def _ends(records, dataset, size, figure):
-    """Accuracy at an end of the curves: of the classifier that methods share, or of the best policy without it."""
+    """Accuracy at an end of the curves: of the shared classifier, or of the best policy without it."""
     if figure == "classifier":
         return select(records, figure, dataset=dataset, size=size, method="confidence")
     by_method = [select(records, figure, dataset=dataset, size=size, method=m) for m in names(records, "method")]
@@ -78,7 +78,7 @@ def _ends(records, dataset, size, figure):
 
 
 def _points(records):
-    """The paper's own figure for systems that do not control their coverage."""
+    """The figure of the paper for systems that do not control their coverage."""
     rows = []
     for method in names(records, "method"):
         if METHODS[method].controlled:
@@ -97,7 +97,7 @@ def _points(records):
 
 
 def _order(records):
-    """Whether groups lead the paper's clusters, and these the baselines, where experts are many and labels few."""
+    """Whether groups beat the paper's clusters, and these the baselines, with many experts and few annotations."""
     baselines = [m for m in names(records, "method") if METHODS[m].role == "baseline"]
     rows = []
     for dataset in names(records, "dataset"):
@@ -123,7 +123,7 @@ def _order(records):
 
 
 def _crossover(records):
-    """From how many labels on a method for known people overtakes the paper's clusters and the groups."""
+    """Number of annotations from which methods for known experts beat the paper's clusters and the groups."""
     specific = [m for m in names(records, "method") if METHODS[m].specific]
     rows = []
     for dataset in names(records, "dataset"):
@@ -146,7 +146,7 @@ def _crossover(records):
 
 
 def _controls(records):
-    """What groups gain where there should be nothing to gain, at a coverage that was requested beforehand."""
+    """Gain of groups on the negative controls, at a coverage that is fixed beforehand."""
     rows = []
     for dataset in names(records, "dataset"):
         if not SETS[dataset].stands_for.startswith("negative control"):

@@ -1,4 +1,4 @@
-"""Figures that the papers print, on other data sets; areas are multiplied by 100 there."""
+"""Figures of the papers, which are on other data sets; areas are multiplied by 100 there."""
 
 # L2D-Clusters Table 1: three pairs of experts, K = 3
 CLUSTERING = {"L2D-Pop": (-0.0606, -0.0870), "EA-L2D": (0.4444, 0.5024), "AnnotatorLDA": (0.4444, 0.6154)}

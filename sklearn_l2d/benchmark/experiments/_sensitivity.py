@@ -1,4 +1,4 @@
-"""How much depends on the number of clusters and on alpha (Table 2); perplexity over the number (Fig. 7)."""
+"""Sensitivity to the number of clusters and alpha (Table 2), and perplexity (Fig. 7)."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The choice of options: every method tries four settings on seeds that are not reported."""
+"""The choice of options: four settings of every method, on seeds that are not reported."""
 
 from .._curves import fit_and_judge
 from .._methods import METHODS
@@ -33,7 +33,7 @@ def measure(cells):
 
 
 def report(records):
-    """Mean area of every setting, and which one is best."""
+    """Mean area of every setting, and the best setting."""
     rows = []
     for name in dict.fromkeys(method.split(" / ")[0] for method in names(records, "method")):
         areas = [mean(records, "area", method=f"{name} / {i}") for i in range(len(METHODS[name].grid))]
