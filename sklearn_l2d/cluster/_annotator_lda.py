@@ -533,7 +533,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
-            Items of the chunk.
+            Items, best with columns of similar sizes (see `StandardScaler`).
         y : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape (n_samples,)
             As in `fit`.
         classes : array-like of shape (n_classes,), default=None
@@ -570,7 +570,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
-            Identified items.
+            Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
             Annotations of the experts, one column per expert, with missing entries.
         return_std : bool, default=False
@@ -655,7 +655,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
-            Identified items.
+            Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
             As in `transform`.
 

@@ -28,7 +28,7 @@ class BestExpert(TallyMixin, BaseDeferrer):
         a class.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the classifier, unless it has its own.
+        Seed of the classifier unless it has its own.
 
     Attributes
     ----------

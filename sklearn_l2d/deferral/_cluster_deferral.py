@@ -243,7 +243,8 @@ class ClusterDeferral(GatedDeferrer):
         1 prints a line per epoch, 2 shows progress bars.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the folds, the grouping, the gate and the draws of `assign_experts`.
+        Seed of the folds, the clusterer unless it has its own, the grouping, the gate, the draws of `assign_experts`,
+        and the classifier unless it has its own.
 
     Attributes
     ----------

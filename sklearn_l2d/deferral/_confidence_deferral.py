@@ -49,7 +49,7 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
         a class.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the folds, of the classifier, unless it has its own, and of the draws of `assign_experts`.
+        Seed of the folds, the draws of `assign_experts`, and the classifier unless it has its own.
 
     Attributes
     ----------

@@ -146,7 +146,7 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
         1 prints a line per epoch, 2 shows progress bars.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the folds, of the classifier, unless it has its own, of the net and of the draws of `assign_experts`.
+        Seed of the folds, the net, the draws of `assign_experts`, and the classifier unless it has its own.
 
     Attributes
     ----------

@@ -148,7 +148,7 @@ class ProbabilisticDeferral(ImitatingDeferrer):
         1 prints a line per epoch, 2 shows progress bars.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the folds, the nets, the gate and the draws of `assign_experts`.
+        Seed of the folds, the nets, the gate, the draws of `assign_experts`, and the classifier unless it has its own.
 
     Attributes
     ----------

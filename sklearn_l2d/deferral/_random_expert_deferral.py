@@ -73,7 +73,7 @@ class RandomExpertDeferral(GatedDeferrer):
         1 prints a line per epoch, 2 shows progress bars.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the folds, the gate and the draws of `assign_experts`.
+        Seed of the folds, the gate, the draws of `assign_experts`, and the classifier unless it has its own.
 
     Attributes
     ----------
@@ -164,10 +164,9 @@ class RandomExpertDeferral(GatedDeferrer):
         X : array-like of shape (n_samples, n_features), default=None
             Items that they annotated.
         annotations : array-like or DataFrame of shape (n_samples, len(experts)), default=None
-            Annotations of these experts, one column per expert, with missing entries. With `y`, they are counted for
-            `explain_deferral` and `partial_fit`.
+            Annotations of these experts, one column per expert, with missing entries.
         y : array-like of shape (n_samples,), default=None
-            True labels.
+            True labels, with which the annotations are counted for `explain_deferral` and `partial_fit`.
 
         Returns
         -------

@@ -33,7 +33,7 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
         threshold of the deferrer.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the deferrer and its parts, unless they have their own.
+        Seed of the deferrer and its parts unless they have their own.
 
     Attributes
     ----------

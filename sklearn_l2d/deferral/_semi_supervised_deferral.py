@@ -186,7 +186,8 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         1 prints a line per epoch, 2 shows progress bars.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the folds, the nets and their views, the gate and the draws of `assign_experts`.
+        Seed of the folds, the nets and their views, the gate, the draws of `assign_experts`, and the classifier unless
+        it has its own.
 
     Attributes
     ----------

@@ -55,7 +55,7 @@ class TwoStageDeferral(SurrogateDeferrer):
         1 prints a line per epoch, 2 shows progress bars.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the net and of the draws of `assign_experts`.
+        Seed of the folds, the net, the draws of `assign_experts`, and the classifier unless it has its own.
 
     Attributes
     ----------

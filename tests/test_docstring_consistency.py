@@ -1,0 +1,298 @@
+"""An entry that several docstrings have is the same in all of them, unless it is listed here with a reason."""
+
+import importlib
+import inspect
+from collections import defaultdict
+
+import pytest
+from api_reference import API_REFERENCE
+from sklearn.utils._testing import assert_docstring_consistency
+
+pytest.importorskip("numpydoc", reason="numpydoc is in the extra named doc")
+from numpydoc.docscrape import NumpyDocString
+
+MODULES = ("sklearn_l2d.cluster", "sklearn_l2d.crowd", "sklearn_l2d.deferral")
+OPTIONS = {"Parameters": "include_params", "Attributes": "include_attrs"}
+
+EM = "ClusterDeferral ProbabilisticDeferral RandomExpertDeferral SemiSupervisedDeferral"
+NET = "module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs"
+TRAINING = "optimizer, lr, momentum, weight_decay, batch_size, max_epochs"
+
+# Entries that differ legitimately: the reason, and the objects, whose entries then agree among themselves.
+DIFFERENT = {
+    ("Parameters", "alpha"): {"weight of a loss, not a concentration": "OneStageDeferral"},
+    ("Parameters", "answer_epochs"): {"these nets also learn from items without annotation": "SemiSupervisedDeferral"},
+    ("Parameters", "answer_hidden_layer_sizes"): {"the classifier can be one of the nets": "ProbabilisticDeferral"},
+    ("Parameters", "class_weight"): {
+        "a gate and the default classifier": "ClusterDeferral RandomExpertDeferral SemiSupervisedDeferral",
+        "a gate, the experts' nets and the default classifier": "ProbabilisticDeferral",
+    },
+    ("Parameters", "consultation_cost"): {
+        "the cost must not be negative, and is not in the loss": "OneStageDeferral",
+        "the cost must not be negative, and is in the loss": "TwoStageDeferral",
+    },
+    ("Parameters", "coverage"): {"without bounds, the deferrer that is wrapped decides": "RankedDeferral"},
+    ("Parameters", "cv"): {
+        "there is no gate, but a coverage": "ConfidenceDeferral",
+        "the folds are for the training of the net": "ExpertAgnosticDeferral TwoStageDeferral",
+    },
+    ("Parameters", "hidden_layer_sizes"): {
+        "there is no module that takes their place": "ExpertAgnosticDeferral",
+        "the last layer gives features": "PopulationExpertEncoder",
+    },
+    ("Parameters", "max_epochs"): {
+        "a phase is included": "AnnotatorLDA",
+        "a phase is not included": "PopulationExpertEncoder",
+    },
+    ("Parameters", "missing_label"): {"there are no classes that could have the label -1": "AgreementClustering"},
+    ("Parameters", "module"): {
+        "there are several copies": "AnnotatorLDA",
+        "it gives features": "PopulationExpertEncoder",
+    },
+    ("Parameters", "momentum"): {"it has a part in online EM": "AnnotatorLDA"},
+    ("Parameters", "n_clusters"): {"a cluster is a behaviour": "AnnotatorLDA"},
+    ("Parameters", "random_state"): {
+        "starts and shuffling": "AnnotatorLDA",
+        "starts": "FuzzyCMeans",
+        "starts, shuffling and a module": "NetClassifier",
+        "starts, shuffling and examples": "PopulationExpertEncoder",
+        "folds, clusterer, grouping, gate, draws and classifier": "ClusterDeferral",
+        "folds, gate, draws and classifier": "RandomExpertDeferral",
+        "folds, nets, gate, draws and classifier": "ProbabilisticDeferral",
+        "folds, nets, views, gate, draws and classifier": "SemiSupervisedDeferral",
+        "folds, draws and classifier": "ConfidenceDeferral",
+        "folds, net, draws and classifier": "ExpertAgnosticDeferral TwoStageDeferral",
+        "net and draws": "MixtureOfExpertsDeferral OneStageDeferral",
+        "net, examples and draws": "PopulationDeferral",
+        "the deferrer that is wrapped": "RankedDeferral",
+    },
+    ("Parameters", "warm_start"): {
+        "all nets continue": "AnnotatorLDA",
+        "some nets do not continue": "ProbabilisticDeferral SemiSupervisedDeferral",
+    },
+    ("Parameters", "weight_decay"): {"it is averaged over nets": "AnnotatorLDA"},
+    ("Parameters", NET): {
+        "its own default of batch_size": "MixtureOfExpertsDeferral",
+        "its own default of weight_decay": "OneStageDeferral",
+        "its own default of hidden_layer_sizes": "TwoStageDeferral",
+        "the experts' nets have some of them": "ProbabilisticDeferral SemiSupervisedDeferral",
+    },
+    ("Attributes", "classes_"): {
+        "a clusterer can be frozen, too": "ClusterDeferral",
+        "the classifier cannot be frozen": "MixtureOfExpertsDeferral OneStageDeferral PopulationDeferral",
+        "they are those of the deferrer": "RankedDeferral",
+        "there are other sources of labels": "AnnotatorLDA BetaExpertEncoder NetClassifier PopulationExpertEncoder",
+    },
+    ("Attributes", "classifier_"): {
+        "it is part of a net": "MixtureOfExpertsDeferral",
+        "it is part of a net, with several links": "OneStageDeferral",
+        "it is part of a net with codes of experts": "PopulationDeferral",
+        "it is that of the deferrer": "RankedDeferral",
+    },
+    ("Attributes", "constraint_violation_"): {"only the coverage is bounded": "RankedDeferral"},
+    ("Attributes", "device_"): {"there are several nets": "AnnotatorLDA"},
+    ("Attributes", "experts_"): {
+        "it does not change after fit": "BetaExpertEncoder PopulationExpertEncoder",
+        "there is no transform of other experts": "AgreementClustering",
+    },
+    ("Attributes", "history_"): {
+        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral",
+        "the E-step has figures, too": EM,
+        "it is that of the deferrer": "RankedDeferral",
+        "the loss has a unit": "AnnotatorLDA",
+        "there are no epochs": "FuzzyCMeans",
+    },
+    ("Attributes", "labels_"): {"experts are clustered, not rows": "AgreementClustering"},
+    ("Attributes", "n_features_in_"): {"the columns are experts": "AgreementClustering"},
+    ("Attributes", "n_iter_"): {
+        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral",
+        "there is a gate": EM,
+        "another phase is included": "PopulationDeferral PopulationExpertEncoder",
+        "the phase of the consensus is included": "AnnotatorLDA",
+        "they are those of the deferrer": "RankedDeferral",
+        "there are no epochs": "FuzzyCMeans",
+    },
+    ("Attributes", "net_"): {
+        "there is none without experts": "ExpertAgnosticDeferral TwoStageDeferral",
+        "there are several": "AnnotatorLDA",
+    },
+    ("Attributes", "offsets_"): {
+        "probabilities have a unit": "ConfidenceDeferral",
+        "only the coverage is bounded": "RankedDeferral",
+    },
+    ("Attributes", "selection_"): {"workloads can be bounded": f"{EM} ConfidenceDeferral"},
+    ("Attributes", "target_shares_"): {
+        "newcomers are targets": "ExpertAgnosticDeferral PopulationDeferral",
+        "newcomers are targets, and there is recalibrate": "ConfidenceDeferral",
+    },
+    ("Attributes", "targets_"): {
+        "newcomers are targets": "BestExpert ConfidenceDeferral ExpertAgnosticDeferral PopulationDeferral",
+        "all experts are one target": "ClassifierOnly RandomExpertDeferral",
+        "groups are targets": "ClusterDeferral",
+        "they are those of the deferrer": "RankedDeferral",
+    },
+    ("Attributes", "temperature_"): {
+        "there is no calibration": "BestExpert ClassifierOnly MixtureOfExpertsDeferral OneStageDeferral "
+        "PopulationDeferral"
+    },
+}
+
+# What all descriptions have in common where they may differ.
+PATTERNS = {
+    ("Parameters", "consultation_cost"): (
+        "^Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from "
+        "names of experts "
+    ),
+    ("Parameters", "coverage"): "^Share of the items that the classifier decides, or a pair of a lower and an upper ",
+    ("Parameters", "cv"): "^Number of folds of the classifier's out-of-fold probabilities",
+    ("Parameters", "hidden_layer_sizes"): "^Hidden units of the ",
+    ("Parameters", "max_epochs"): "^Number of epochs",
+    ("Parameters", "missing_label"): "^Marker of a missing annotation. None stands for NaN, None, pandas.NA",
+    ("Parameters", "module"): "^Class or function called with `n_outputs` that returns a torch module from batches ",
+    ("Parameters", "momentum"): '^Momentum of "sgd"',
+    ("Parameters", "random_state"): "^Seed of the ",
+    ("Parameters", "warm_start"): "^Whether `fit` continues the training of the previous (gate|nets)",
+    ("Parameters", "weight_decay"): "^L2 penalty",
+    ("Parameters", NET): r"^Parameters of the (gate|net), as in `AnnotatorLDA`\. The defaults are ",
+    ("Parameters", TRAINING): r"^Parameters of the net, as in `PopulationExpertEncoder`\. The defaults are ",
+    ("Attributes", "classes_"): "^Sorted (class )?labels",
+    ("Attributes", "net_"): "^The trained nets?.* interface is private.$",
+    ("Attributes", "offsets_"): "^Offsets that are added to the .* so that the (shares meet their|coverage meets its) ",
+    ("Attributes", "selection_"): "^Weights by which each target selects its members",
+    ("Attributes", "target_shares_"): "^Share of the items that each target decides, the classifier last",
+    ("Attributes", "targets_"): "^Names of the targets: ",
+}
+
+# Their types differ in the default.
+ANY_TYPE = ("batch_size", "hidden_layer_sizes", "lr", "optimizer", "weight_decay")
+
+# The same for the descriptions of parameters of methods. Their types differ in what may be None or may have a module.
+METHODS_DIFFERENT = {
+    "X": {
+        "sizes of the columns matter to a net": "AnnotatorLDA.fit AnnotatorLDA.partial_fit NetClassifier.fit",
+        "there may be none": "AnnotatorLDA.suggest_items",
+        "clusters are compared, not predicted": "AnnotatorLDA.used_clusters",
+        "the rows are points": "FuzzyCMeans.predict FuzzyCMeans.transform",
+        "the rows are points, mostly encodings": "FuzzyCMeans.fit",
+        "there are unlabelled items, too": "BaseDeferrer.fit",
+        "newcomers annotated them": "ClusterDeferral.onboard DeferrerWrapper.onboard RandomExpertDeferral.onboard "
+        "TallyMixin.onboard",
+        "the index is kept": "BaseDeferrer.route",
+    },
+    "X_unlabeled": {
+        "they are optional": "BaseDeferrer.fit",
+        "margins can take their place": "CoverageMixin.coverage_path",
+    },
+    "annotations": {
+        "another method says it": "AnnotatorLDA.fit_transform AnnotatorLDA.predict ExpertEncoder.fit_transform",
+        "fit says it": "AgreementClustering.fit_predict",
+        "they are those of one expert": "AnnotatorLDA.suggest_items",
+        "they can bring labels": "ExpertEncoder.transform",
+        "there may be no experts": "BaseDeferrer.fit",
+        "they are those of newcomers": "ClusterDeferral.onboard DeferrerWrapper.onboard RandomExpertDeferral.onboard "
+        "TallyMixin.onboard",
+        "the experts are known": "BaseDeferrer.predict_team BaseDeferrer.score GatedDeferrer.partial_fit",
+    },
+    "experts": {"they leave": "BaseDeferrer.offboard DeferrerWrapper.offboard"},
+    "y": {
+        "it is ignored": "AgreementClustering.fit AgreementClustering.fit_predict FuzzyCMeans.fit",
+        "it holds votes": "AnnotatorLDA.fit",
+        "it holds votes, and fit says it": "AnnotatorLDA.item_posterior AnnotatorLDA.partial_fit "
+        "AnnotatorLDA.perplexity AnnotatorLDA.score",
+        "it holds votes, and can bring annotations": "AnnotatorLDA.fit_transform",
+        "it is needed with annotations only": "ExpertEncoder.transform",
+        "unlabelled items have another place": "BaseDeferrer.fit",
+        "newcomers are known by their correctness": "TallyMixin.onboard",
+        "newcomers join groups": "ClusterDeferral.onboard",
+        "newcomers need no labels": "RandomExpertDeferral.onboard",
+        "the deferrer that is wrapped decides": "DeferrerWrapper.onboard",
+        "there are no annotations": "NetClassifier.fit",
+    },
+}
+METHODS_PATTERNS = {"annotations": "^(Annotations of |As in `(fit|transform)`)", "experts": "^Names of the experts."}
+
+
+def estimators():
+    """Public classes of the modules."""
+    sections = [section for section in API_REFERENCE if section["module"] in MODULES]
+    return [getattr(importlib.import_module(s["module"]), name) for s in sections for name in s["names"]]
+
+
+def public_methods():
+    """Public methods of the classes that are written in this package, each once and under its full name."""
+    found = {}
+    for cls in estimators():
+        for name, value in inspect.getmembers(cls, inspect.isroutine):
+            method = inspect.unwrap(value)
+            if not name.startswith("_") and getattr(method, "__module__", "").startswith("sklearn_l2d"):
+                found[method.__qualname__] = documented(method)
+    return list(found.values())
+
+
+def documented(method):
+    """A function with the full name and the docstring of a method: names tell the objects of a comparison apart."""
+
+    def stand_in():
+        pass
+
+    stand_in.__name__, stand_in.__doc__ = method.__qualname__, method.__doc__
+    return stand_in
+
+
+def repeated(objects, *sections):
+    """Entries, as section and name, that several of the objects have, and these objects."""
+    having = defaultdict(list)
+    for value in objects:
+        parsed = NumpyDocString(inspect.getdoc(value))
+        for section in sections:
+            for entry in parsed[section]:
+                having[section, entry.name].append(value)
+    return {entry: values for entry, values in having.items() if len(values) > 1}
+
+
+def check(entry, values, different, pattern, ignored):
+    """Compare an entry of all objects, group by group, and with a pattern; the types of some names are ignored."""
+    section, name = entry
+    of_name = {value.__name__: value for value in values}
+    groups = [names.split() for names in different.values()]
+    listed = [member for group in groups for member in group]
+    assert len(set(listed)) == len(listed), "an object is listed twice"
+    assert set(listed) <= set(of_name), "an object is listed that lacks the entry"
+    groups.append([member for member in of_name if member not in listed])
+    options = {OPTIONS[section]: [name], "ignore_types": ignored}
+    for group in groups:
+        if len(group) > 1:
+            assert_docstring_consistency([of_name[member] for member in group], **options)
+    descriptions = {description(entry, of_name[group[0]], ignored) for group in groups if group}
+    assert len(descriptions) == sum(map(bool, groups)), "an exception is listed that is none"
+    if pattern is not None:
+        options["ignore_types"] = (name,)
+        assert_docstring_consistency(values, **options, descr_regex_pattern=pattern)
+
+
+def description(entry, value, ignored):
+    """Type, unless it is ignored, and text of an entry."""
+    section, name = entry
+    (found,) = [e for e in NumpyDocString(inspect.getdoc(value))[section] if e.name == name]
+    return None if name in ignored else found.type, " ".join(" ".join(found.desc).split())
+
+
+ENTRIES = repeated(estimators(), "Parameters", "Attributes")
+METHOD_ENTRIES = repeated(public_methods(), "Parameters")
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=":".join)
+def test_entry_of_estimators(entry):
+    check(entry, ENTRIES[entry], DIFFERENT.get(entry, {}), PATTERNS.get(entry), ANY_TYPE)
+
+
+@pytest.mark.parametrize("name", [name for _, name in METHOD_ENTRIES])
+def test_entry_of_methods(name):
+    entry = "Parameters", name
+    different, pattern = METHODS_DIFFERENT.get(name, {}), METHODS_PATTERNS.get(name)
+    check(entry, METHOD_ENTRIES[entry], different, pattern, (name,))
+
+
+def test_listed_entries_are_repeated():
+    assert {*DIFFERENT, *PATTERNS} <= set(ENTRIES)
+    assert {*METHODS_DIFFERENT, *METHODS_PATTERNS} <= {name for _, name in METHOD_ENTRIES}
