@@ -42,7 +42,7 @@ def coverage_accuracy_points(estimator, X, y, annotations=None, *, coverages=Non
         Increasing achieved coverages, from 0 to 1.
 
     accuracy : ndarray of shape (n_points,)
-        Team accuracies, expected over who of a target answers.
+        Expected team accuracies over the draw of a member of the target.
 
     Raises
     ------

@@ -49,7 +49,7 @@ def fit_at_cost(deferrer, data, bounds, n_refits=8):
 
 
 class _PenalisedNet(GateNet):
-    """Cross-entropy plus ``penalty * outside ** 2``, `outside` being how far the soft coverage is from its bounds.
+    """Cross-entropy plus ``penalty * outside ** 2``, with the distance `outside` of the soft coverage from its bounds.
 
     Attributes
     ----------
