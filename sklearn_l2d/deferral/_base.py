@@ -71,7 +71,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     __metadata_request__partial_fit: ClassVar = {"annotations": True}
     __metadata_request__score: ClassVar = {"annotations": True}
 
-    _silence = "what they would answer is taken from everybody's"
+    _silence = "their correctness is taken to be that of all experts"
 
     def set_params(self, **params):
         """Set parameters of the deferrer and of its parts, for instance ``classifier__C``.

@@ -177,7 +177,8 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         `prior_weight` are the same. The experts' nets start anew.
 
     device : str, default="auto"
-        Device of the training: "cpu", "cuda", "cuda:1", ... "auto" is CUDA if there is a CUDA device, else the CPU.
+        Device of the training: "auto", "cpu", "cuda", "cuda:1", and so on. "auto" is CUDA if there is a CUDA device,
+        else the CPU.
 
     dtype : {"float32", "float64"}, default="float32"
         Floating type of the training.
@@ -281,7 +282,7 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         "weak_augmentation": [callable, None],
         "strong_augmentation": [callable, None],
     }
-    _silence = "their nets learn nothing, and what fills their gaps is arbitrary; leave them out"
+    _silence = "their nets learn nothing, and their completed annotations are arbitrary; leave them out"
 
     def __init__(
         self,
