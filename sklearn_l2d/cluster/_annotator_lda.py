@@ -329,7 +329,8 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Whether `fit` continues the training of the previous nets, with `max_epochs` of EM.
 
     device : str, default="auto"
-        Device of the training: "cpu", "cuda", "cuda:1", ... "auto" is CUDA if there is a CUDA device, else the CPU.
+        Device of the training: "auto", "cpu", "cuda", "cuda:1", and so on. "auto" is CUDA if there is a CUDA device,
+        else the CPU.
 
     dtype : {"float32", "float64"}, default="float32"
         Floating type of the training.

@@ -52,7 +52,8 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
         Weights of the classes in the loss.
 
     device : str, default="auto"
-        Device of the training: "cpu", "cuda", "cuda:1", ... "auto" is CUDA if there is a CUDA device, else the CPU.
+        Device of the training: "auto", "cpu", "cuda", "cuda:1", and so on. "auto" is CUDA if there is a CUDA device,
+        else the CPU.
 
     dtype : {"float32", "float64"}, default="float32"
         Floating type of the training.

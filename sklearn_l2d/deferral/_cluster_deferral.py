@@ -156,11 +156,11 @@ def behaviour_proba(clusterer, X, classes):
 class ClusterDeferral(GatedDeferrer):
     """Train a gate that defers each item to the classifier or to a group of similar experts.
 
-    The members of a group are right on the same classes. The gate is the upper level of a mixture of experts whose
-    lower level draws a member of the group (L2D-Clusters, section 3.3). It is trained by exact EM on a small set of
-    items that the experts have annotated, under bounds on the shares of the classifier and the experts. Its offsets are
-    then calibrated so that the hard decisions meet the bounds. Experts may skip items, and may leave and join without
-    retraining.
+    By default, the members of a group are right on the same classes. The gate is the upper level of a mixture of
+    experts whose lower level draws a member of the group (L2D-Clusters, section 3.3). It is trained by exact EM on a
+    small set of items that the experts have annotated, under bounds on the shares of the classifier and the experts.
+    Its offsets are then calibrated so that the hard decisions meet the bounds. Experts may skip items, and may leave
+    and join without retraining.
 
     `predict` and `predict_proba` use the classifier alone; `predict_deferral`, `assign_experts`, `predict_team` and
     `score` use the team.
@@ -178,7 +178,7 @@ class ClusterDeferral(GatedDeferrer):
     grouping : {"profile", "soft", "hard"}, default="profile"
         "profile" groups experts by their correctness per class, shrunk by empirical Bayes. "soft" and "hard" are the
         clusters of the paper, by the memberships or by their largest entry: if there are many experts of mixed ability,
-        one cluster tends to hold almost all of them, and such a target is no better than a random expert.
+        these clusters tend to hold almost all of them, and such a target is no better than a random expert.
 
     n_groups : int, default=4
         Largest number of groups of ``grouping="profile"``. There are never more groups than experts.
@@ -234,7 +234,8 @@ class ClusterDeferral(GatedDeferrer):
         `prior_weight` are the same.
 
     device : str, default="auto"
-        Device of the training: "cpu", "cuda", "cuda:1", ... "auto" is CUDA if there is a CUDA device, else the CPU.
+        Device of the training: "auto", "cpu", "cuda", "cuda:1", and so on. "auto" is CUDA if there is a CUDA device,
+        else the CPU.
 
     dtype : {"float32", "float64"}, default="float32"
         Floating type of the training.

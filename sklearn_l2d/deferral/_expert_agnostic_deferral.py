@@ -70,7 +70,7 @@ def train_agnostic(net, proba, y_codes, codes, *, prior, max_epochs, seed, verbo
     rows = net.rows(proba, right)
 
     def draw(epoch):
-        # a random share of the answers of each expert: the net learns from little and from well known experts
+        # a random share of the answers of each expert, so that the net sees experts with few and with many
         shown = rng.random(codes.shape) < rng.random(codes.shape[1])
         tally = tally_answers(np.where(shown, codes, -1), truth)
         net.competence = _tensors(net, competence_moments(*tally, prior))
@@ -140,7 +140,8 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
         Parameters of the net, as in `PopulationExpertEncoder`. The defaults are "adam", 0.003, 0.9, 0.0005, 64 and 60.
 
     device : str, default="auto"
-        Device of the training: "cpu", "cuda", "cuda:1", ... "auto" is CUDA if there is a CUDA device, else the CPU.
+        Device of the training: "auto", "cpu", "cuda", "cuda:1", and so on. "auto" is CUDA if there is a CUDA device,
+        else the CPU.
 
     verbose : int, default=0
         1 prints a line per epoch, 2 shows progress bars.

@@ -385,7 +385,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         return self._evidence(team.items, team.codes, team.y_codes, self._judge_classifier(team, self.cv), price)
 
     def _evidence(self, items, codes, y_codes, proba, price):
-        """`log_likelihood` and `prior` of a `GateProblem`, from out-of-fold probabilities of the classifier."""
+        """`log_likelihood` and `prior` of a `GateProblem`, from calibrated probabilities of the classifier."""
         log_likelihood = self._log_likelihood(items, codes, y_codes, proba, price)
         return {"log_likelihood": log_likelihood, "prior": self._prior(proba)}
 

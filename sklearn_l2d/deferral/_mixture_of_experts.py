@@ -25,7 +25,8 @@ class MixtureOfExpertsDeferral(JointDeferrer):
         Parameters of the net, as in `AnnotatorLDA`. The defaults are None, (32,), "sgd", 0.05, 0.9, 0.01, 64 and 60.
 
     device : str, default="auto"
-        Device of the training: "cpu", "cuda", "cuda:1", ... "auto" is CUDA if there is a CUDA device, else the CPU.
+        Device of the training: "auto", "cpu", "cuda", "cuda:1", and so on. "auto" is CUDA if there is a CUDA device,
+        else the CPU.
 
     dtype : {"float32", "float64"}, default="float32"
         Floating type of the training.

@@ -63,7 +63,8 @@ class PopulationDeferral(TallyMixin, BaseDeferrer):
         Parameters of the net, as in `PopulationExpertEncoder`. The defaults are "adam", 0.003, 0.9, 0.0005, 64 and 60.
 
     device : str, default="auto"
-        Device of the training: "cpu", "cuda", "cuda:1", ... "auto" is CUDA if there is a CUDA device, else the CPU.
+        Device of the training: "auto", "cpu", "cuda", "cuda:1", and so on. "auto" is CUDA if there is a CUDA device,
+        else the CPU.
 
     dtype : {"float32", "float64"}, default="float32"
         Floating type of the training.

@@ -46,7 +46,8 @@ class TwoStageDeferral(SurrogateDeferrer):
         Parameters of the net, as in `AnnotatorLDA`. The defaults are None, (64,), "sgd", 0.05, 0.9, 0.03, 64 and 60.
 
     device : str, default="auto"
-        Device of the training: "cpu", "cuda", "cuda:1", ... "auto" is CUDA if there is a CUDA device, else the CPU.
+        Device of the training: "auto", "cpu", "cuda", "cuda:1", and so on. "auto" is CUDA if there is a CUDA device,
+        else the CPU.
 
     dtype : {"float32", "float64"}, default="float32"
         Floating type of the training.
