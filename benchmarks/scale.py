@@ -1,4 +1,4 @@
-"""What large data cost `AnnotatorLDA`: memory, rows per second, and a grid search on a cluster.
+"""What large data cost: many answers as votes, and rows, memory and a grid search on a cluster for `AnnotatorLDA`.
 
     pip install "sklearn-l2d[distributed,parquet]"
     python benchmarks/scale.py [TABLE ...] [--seeds 5] > benchmarks/results/scale.md
@@ -22,10 +22,11 @@ from _report import run, table
 from scipy.stats import spearmanr
 from sklearn.model_selection import GridSearchCV
 
-from sklearn_l2d.annotations import to_counts
+from sklearn_l2d.annotations import from_long, to_counts
 from sklearn_l2d.benchmark._tables import yes
 from sklearn_l2d.cluster import AnnotatorLDA
 from sklearn_l2d.datasets import load_digits_crowd
+from sklearn_l2d.metrics import deferral_report, team_accuracy
 
 N_ROWS, N_FEATURES, N_CLASSES, CHUNK = 10_000_000, 32, 5, 65_536
 FEATURES, CLASSES = [f"x{j}" for j in range(N_FEATURES)], [f"class{k}" for k in range(N_CLASSES)]
@@ -229,6 +230,60 @@ def search(seeds):
     )
 
 
+SIZES = 125_000, 250_000, 500_000, 1_000_000  # items, with 5 answers each
+PEOPLE = 100, 1_000, 10_000
+
+
+def answers(seeds):
+    """CPU seconds and memory of what works on votes, by the number of items and of people, with fitted exponents."""
+    by_items = [in_a_process(cost_of_votes, n_items, 1_000) for n_items in SIZES]
+    by_people = [in_a_process(cost_of_votes, 250_000, n_people) for n_people in PEOPLE]
+    rows = []
+    for step in by_items[0]:
+        seconds = [cost[step][0] for cost in by_items]
+        growth = [
+            np.polyfit(np.log(sizes), np.log([max(cost[step][0], 1e-3) for cost in costs]), 1)[0]
+            for sizes, costs in ((SIZES, by_items), (PEOPLE, by_people))
+        ]
+        rows.append([step, *(f"{s:.2f}" for s in seconds), by_items[-1][step][1], *(f"{g:.2f}" for g in growth)])
+    table(
+        "5 answers per item, 1,000 people: CPU seconds, MB beyond what was there, exponents in answers and in people",
+        ["step", *(f"{n:,} items" for n in SIZES), "MB at the largest", "in answers", "in people"],
+        rows,
+    )
+
+
+def cost_of_votes(n_items, n_people):
+    """CPU seconds and MB of each step from a long table to a report, in this process."""
+    rng = np.random.default_rng(0)
+    task = np.repeat(np.arange(n_items), 5)
+    annotator = (rng.integers(n_people, size=n_items).repeat(5) + np.tile(np.arange(5) * 7, n_items)) % n_people
+    long = pd.DataFrame({"task": task, "annotator": annotator, "label": rng.integers(N_CLASSES, size=len(task))})
+    X = rng.normal(size=(n_items, N_FEATURES)).astype(np.float32)
+    y, labels = rng.integers(N_CLASSES, size=n_items), rng.integers(N_CLASSES, size=n_items)
+    deferral, selection = rng.integers(-1, 4, size=n_items), rng.dirichlet(np.ones(n_people), size=4)
+    settings = {"n_consensus_epochs": 1, "n_anchor_epochs": 1, "max_epochs": 1, "hidden_layer_sizes": (16,)}
+    lda = AnnotatorLDA(**settings, random_state=0, device="cpu").fit(X[:500], np.eye(N_CLASSES)[y[:500]])
+    votes = from_long(long[:1000], form="votes")
+    steps = {
+        "from_long(form='votes')": lambda: from_long(long, form="votes"),
+        "Votes.to_counts": lambda: votes.to_counts(),
+        "votes of a random half of the items": lambda: votes[rng.permutation(n_items)[: n_items // 2]],
+        "AnnotatorLDA.transform": lambda: lda.transform(X, votes),
+        "team_accuracy": lambda: team_accuracy(y, deferral, labels, votes, selection),
+        "deferral_report": lambda: deferral_report(y, deferral, labels, votes, selection),
+    }
+    costs = {}
+    for name, step in steps.items():
+        Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+        before, start = status("VmRSS"), time.process_time()
+        result = step()
+        costs[name] = time.process_time() - start, round(status("VmHWM") - before)
+        if name.startswith("from_long"):
+            votes = result
+    return costs
+
+
 def in_a_process(function, *args):
     """Result of a call in a new interpreter, whose memory nothing else has touched."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
@@ -242,4 +297,4 @@ def status(name):
 
 
 if __name__ == "__main__":
-    run({f.__name__: f for f in (mapped, quality, search, stream)}, "What large data cost AnnotatorLDA")
+    run({f.__name__: f for f in (answers, mapped, quality, search, stream)}, "What large data cost")

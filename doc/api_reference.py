@@ -49,9 +49,11 @@ API_REFERENCE = [
         "names": [
             "AnnotatedTarget",
             "EncodedAnnotations",
+            "Votes",
             "anonymize",
             "encode_annotations",
             "encode_counts",
+            "encode_votes",
             "from_long",
             "split_target",
             "to_counts",

@@ -1,10 +1,12 @@
-"""Encode tables of labels as integer codes and vote counts, block by block to save memory."""
+"""Tables of labels in every form: integer codes, vote counts, and votes with one entry per answer."""
 
+import operator
+import os
 import sys
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import coo_array, csr_array, issparse
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -12,6 +14,9 @@ BLOCK = 1 << 20  # cells per block, so that temporary arrays have at most a few 
 _WIDEST_LOOKUP = 1 << 16
 _COUNT_ROWS = 1 << 16  # rows per block of sparse counts
 _LABEL_KINDS = "biufOUST"
+_BATCH = 1 << 20  # rows of a file that are read at once
+_COLUMNS = "task", "annotator", "label"  # of a long table
+_LONG = 100_000  # entries from which another hash table pays
 
 
 class Block(NamedTuple):
@@ -64,7 +69,9 @@ def check_row_count(table, n_rows, name):
 
 
 def expert_names(table):
-    """Names of the columns of a DataFrame, or else 0, 1, ..., as an object array."""
+    """Names of the columns of a DataFrame or of votes, else 0, 1, ..., as an object array."""
+    if isinstance(table, Votes):
+        return table.annotators
     if not is_frame(table):
         return np.arange(table.shape[1]).astype(object)
     if not table.columns.is_unique:
@@ -135,24 +142,12 @@ def encode_table(annotations, classes=None, missing_label=None, *, extend=False)
     """
     if classes is not None:
         classes = check_classes(classes)
-    if isinstance(annotations, EncodedAnnotations):
-        wanted = np.union1d(classes, annotations.classes) if extend else classes
-        return annotations if wanted is None else _recode(annotations, wanted)
+    if isinstance(annotations, Votes):
+        votes = make_votes(annotations, classes, extend=extend)
+        return EncodedAnnotations(votes.to_codes(), votes.classes, votes.annotators)
     table = as_table(annotations)
     experts = expert_names(table)
     return EncodedAnnotations(*encode(table, experts, classes, missing_label, extend), experts)
-
-
-def _recode(encoded, classes):
-    """The same annotations, encoded by other classes."""
-    code_of = {label: code for code, label in enumerate(classes.tolist())}
-    new_code = [code_of.get(label, -1) for label in encoded.classes.tolist()]
-    unseen = np.isin(encoded.codes, np.flatnonzero(np.array(new_code, dtype=int) < 0))
-    if unseen.any():
-        labels = encoded.classes[np.unique(encoded.codes[unseen])].tolist()
-        raise _unseen_labels(encoded.experts[unseen.any(0)], labels, classes)
-    codes = np.array([*new_code, -1], dtype=_code_dtype(len(classes)))[encoded.codes]
-    return encoded._replace(codes=codes, classes=classes)
 
 
 def encode(table, experts, classes, missing_label, extend=False):
@@ -162,10 +157,10 @@ def encode(table, experts, classes, missing_label, extend=False):
     known = {} if classes is None else {label: code for code, label in enumerate(classes.tolist())}
     if missing_label is not None and missing_label in known:
         raise ValueError(f"missing_label={missing_label!r} is one of the classes; it cannot be both.")
-    codes = np.full(table.shape, -1, dtype=_code_dtype(len(known)))
+    codes = np.full(table.shape, -1, dtype=code_dtype(len(known)))
     for block in _blocks(table):
-        labels, local = _factorize(block.values)
-        # Known classes are tested first, so that -1 is a vote if it is a class.
+        labels, local = factorize(block.values)
+        # Known classes come first, so that -1 is a vote where it is a class.
         fresh = [label for label in labels if label not in known and not is_missing(label)]
         if not na_is_missing and (block.has_na or any(is_na(label) for label in fresh)):
             _reject_na(experts[block.columns], missing_label)
@@ -175,7 +170,7 @@ def encode(table, experts, classes, missing_label, extend=False):
                 _reject_unseen(block, experts[block.columns], labels, local, strange, classes)
         for label in fresh:
             known.setdefault(label, len(known))
-        codes = codes.astype(_code_dtype(len(known)), copy=False)
+        codes = codes.astype(code_dtype(len(known)), copy=False)
         code_of = [known.get(label, -1) for label in labels]  # a missing marker is never a known label
         _fill(codes[block.rows, block.columns], block.absent, np.array(code_of, dtype=codes.dtype)[local])
     if classes is None or len(known) > len(classes):
@@ -290,8 +285,9 @@ def one_vote_each(labels, classes):
     return counts, classes
 
 
-def _code_dtype(n_classes):
-    return np.min_scalar_type(-max(n_classes, 1))
+def code_dtype(n):
+    """Smallest signed integer type for positions among `n` things, and -1."""
+    return np.min_scalar_type(-max(n, 1))
 
 
 def _row_slices(n_rows, width):
@@ -329,13 +325,17 @@ def _column_block(column, rows, where):
     return Block(rows, where, values, absent[:, None], has_na=bool(absent.any()))
 
 
-def _factorize(values):
-    """Distinct labels, a list of Python scalars, and the position of every value in the list, flattened."""
+def factorize(values):
+    """Distinct labels (a list of Python scalars) and the position of every value in it, flattened."""
     values = values.ravel()
     if values.dtype.kind in "biu":
         return _factorize_integers(values)
     if values.dtype.kind == "f":
         return _factorize_floats(values)
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and len(values) > _LONG:  # its hash table is several times as fast as a dict
+        local, labels = pandas.factorize(values, use_na_sentinel=False)
+        return labels.tolist(), local
     position = {}
     try:
         local = [position.setdefault(label, len(position)) for label in values.tolist()]
@@ -406,15 +406,490 @@ def some(items, n=10):
     return f"[{text}{', ...' if len(items) > n else ''}]"
 
 
-def as_floats(values, name):
-    """Values of a parameter as an array of floats.
+class Votes:
+    """Annotations of items by annotators, one entry per answer.
+
+    What a table of items times annotators holds, in memory that grows with the number of answers. Whatever takes a
+    table of annotations takes votes. They behave like an array of shape ``(n_items, n_annotators)``: `len`, `shape`,
+    ``votes[rows]`` and ``votes[rows, columns]`` select items and annotators, so that they pass through cross-validation
+    and searches. Make them with `encode_votes`.
+
+    Parameters
+    ----------
+    item : array-like of int of shape (n_answers,)
+        Item of every answer, from 0 to ``n_items - 1``.
+
+    annotator : array-like of int of shape (n_answers,)
+        Position in `annotators` of who gave it.
+
+    label : array-like of int of shape (n_answers,)
+        Position in `classes` of what was answered.
+
+    n_items : int
+        Number of items; those without any answer count, too.
+
+    classes : array-like of shape (n_classes,)
+        Sorted class labels.
+
+    annotators : array-like of shape (n_annotators,)
+        Names of the annotators.
+
+    tasks : array-like of shape (n_items,), default=None
+        Names of the items. None leaves them numbered.
+
+    Attributes
+    ----------
+    item, annotator, label : ndarrays of shape (n_answers,)
+        The answers in the order of the items, then of the annotators, in the smallest integer types.
+    n_items : int
+        Number of items.
+    classes : ndarray of shape (n_classes,)
+        Class labels.
+    annotators : ndarray of shape (n_annotators,), dtype=object
+        Names of the annotators.
+    tasks : ndarray of shape (n_items,), dtype=object, or None
+        Names of the items.
 
     Raises
     ------
     ValueError
-        If a value is not a number, or rows have different lengths.
+        If the arrays have unlike lengths, an entry is outside of its range, an annotator answers an item twice, names
+        repeat, or `classes` is not sorted.
+
+    See Also
+    --------
+    encode_votes : Votes from tables, sparse matrices and files.
+
+    Examples
+    --------
+    >>> from sklearn_l2d.annotations import Votes
+    >>> votes = Votes([0, 2, 0], [0, 1, 1], [1, 0, 0], n_items=3, classes=["cat", "dog"], annotators=["ann", "bob"])
+    >>> votes
+    Votes(3 answers to 3 items by 2 annotators)
+    >>> votes.to_counts()
+    array([[1, 1],
+           [0, 0],
+           [1, 0]])
+    >>> votes[[2, 0], ["bob"]].to_wide()
+    array([['cat'],
+           ['cat']], dtype=object)
     """
-    try:
-        return np.asarray(values, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}={values!r} must hold numbers, in rows of one length; correct it.") from error
+
+    ndim = 2
+
+    def __init__(self, item, annotator, label, n_items, classes, annotators, tasks=None):
+        classes = check_classes(classes)
+        annotators = _names(annotators, "annotators")
+        tasks = None if tasks is None else _names(tasks, "tasks")
+        n_items = operator.index(n_items)
+        if tasks is not None and len(tasks) != n_items:
+            raise ValueError(f"tasks has {len(tasks)} names for n_items={n_items}; give one name per item.")
+        given = {"item": (item, n_items), "annotator": (annotator, len(annotators)), "label": (label, len(classes))}
+        columns = [_positions(values, n, name) for name, (values, n) in given.items()]
+        if len({len(column) for column in columns}) > 1:
+            lengths = dict(zip(given, map(len, columns), strict=True))
+            raise ValueError(f"item, annotator and label have unlike lengths {lengths}; give one entry per answer.")
+        key = columns[0].astype(np.int64) * max(len(annotators), 1) + columns[1]
+        order = None if (key[1:] > key[:-1]).all() else np.argsort(key, kind="stable")
+        if order is not None:
+            key, columns = key[order], [column[order] for column in columns]
+            repeated = np.flatnonzero(key[1:] == key[:-1])
+            if repeated.size:
+                who, item = annotators[columns[1][repeated[0]]], int(columns[0][repeated[0]])
+                raise ValueError(
+                    f"annotator {who!r} answers item {item} more than once, and there are {len(repeated)} repeated "
+                    "answers in all; keep one of each."
+                )
+        self._set(*columns, n_items, classes, annotators, tasks)
+
+    def _set(self, item, annotator, label, n_items, classes, annotators, tasks):
+        self.item, self.annotator, self.label = (
+            values.astype(code_dtype(n), copy=False)
+            for values, n in ((item, n_items), (annotator, len(annotators)), (label, len(classes)))
+        )
+        self.n_items, self.classes, self.annotators, self.tasks = n_items, classes, annotators, tasks
+        return self
+
+    def _with(self, item, annotator, label, **changes):
+        """Votes with other answers, which are known to be in order and unique."""
+        kept = {name: getattr(self, name) for name in ("n_items", "classes", "annotators", "tasks")}
+        return object.__new__(type(self))._set(item, annotator, label, **kept | changes)
+
+    def __repr__(self):
+        return f"Votes({len(self.item)} answers to {self.n_items} items by {len(self.annotators)} annotators)"
+
+    def __len__(self):
+        return self.n_items
+
+    @property
+    def shape(self):
+        """``(n_items, n_annotators)``, the shape of the table that the votes stand for."""
+        return self.n_items, len(self.annotators)
+
+    @property
+    def starts(self):
+        """Where the answers to each item start, and last their number: ndarray of shape (n_items + 1,)."""
+        return np.searchsorted(self.item, np.arange(self.n_items + 1))
+
+    def __getitem__(self, key):
+        rows, columns = key if isinstance(key, tuple) else (key, slice(None))
+        votes = self if _is_all(columns) else self._of_annotators(columns)
+        return votes if _is_all(rows) else votes._of_items(rows)
+
+    def take(self, indices, axis=0):
+        """Select items (`axis=0`) or annotators (`axis=1`) by position, as `numpy.take` does.
+
+        Parameters
+        ----------
+        indices : array-like of int
+            Positions.
+        axis : {0, 1}, default=0
+            0 selects items, 1 annotators.
+
+        Returns
+        -------
+        votes : Votes
+            The selected ones.
+        """
+        return self[indices] if axis == 0 else self[:, indices]
+
+    def recode(self, classes):
+        """The same votes as positions in other classes.
+
+        Parameters
+        ----------
+        classes : array-like of shape (n_classes,)
+            Sorted class labels, all that occur among them.
+
+        Returns
+        -------
+        votes : Votes
+            With these classes.
+
+        Raises
+        ------
+        ValueError
+            If somebody gave a label that is not among them.
+        """
+        classes = check_classes(classes)
+        place = {label: code for code, label in enumerate(classes.tolist())}
+        new = np.array([place.get(label, -1) for label in self.classes.tolist()], dtype=np.int64)
+        label = new[self.label]
+        if (label < 0).any():
+            who = self.annotators[np.unique(self.annotator[label < 0])]
+            raise _unseen_labels(who, self.classes[np.unique(self.label[label < 0])].tolist(), classes)
+        return self._with(self.item, self.annotator, label, classes=classes)
+
+    def among(self, classes):
+        """The votes for some classes, as positions in these; the others are left out.
+
+        Parameters
+        ----------
+        classes : array-like of shape (n_classes,)
+            Sorted class labels.
+
+        Returns
+        -------
+        votes : Votes
+            With these classes.
+        """
+        classes = check_classes(classes)
+        kept = np.isin(self.classes, classes)[self.label]
+        return self._with(self.item[kept], self.annotator[kept], self.label[kept]).recode(classes)
+
+    def to_codes(self):
+        """Table of class positions.
+
+        Returns
+        -------
+        codes : ndarray of int of shape (n_items, n_annotators)
+            Positions in `classes`, -1 where nobody answered.
+        """
+        codes = np.full(self.shape, -1, dtype=code_dtype(len(self.classes)))
+        codes[self.item, self.annotator] = self.label
+        return codes
+
+    def to_wide(self):
+        """Table of labels with one column per annotator; it holds items times annotators.
+
+        Returns
+        -------
+        wide : DataFrame or ndarray of shape (n_items, n_annotators), dtype=object
+            None where nobody answered; a DataFrame with names where the items have names.
+        """
+        wide = np.full(self.shape, None, dtype=object)
+        wide[self.item, self.annotator] = self.classes[self.label].tolist()
+        if self.tasks is None:
+            return wide
+        import pandas as pd
+
+        return pd.DataFrame(wide, index=pd.Index(self.tasks), columns=pd.Index(self.annotators), dtype=object)
+
+    def to_long(self):
+        """Long table with one row per answer.
+
+        Returns
+        -------
+        table : DataFrame of shape (n_answers, 3)
+            Columns `task`, `annotator` and `label`, in the order of the items.
+        """
+        import pandas as pd
+
+        task = self.item if self.tasks is None else self.tasks[self.item]
+        return pd.DataFrame(
+            {"task": task, "annotator": self.annotators[self.annotator], "label": self.classes[self.label]}
+        )
+
+    def to_counts(self):
+        """Number of votes for every class, without their authors.
+
+        Returns
+        -------
+        counts : ndarray of int of shape (n_items, n_classes)
+            Columns in the order of `classes`; a row without votes is zero.
+        """
+        return tally(self.item.astype(np.int64), self.label, (self.n_items, len(self.classes)))
+
+    def to_sparse(self):
+        """Sparse matrix of class positions plus one, so that no entry means no answer.
+
+        Returns
+        -------
+        matrix : csr_array of shape (n_items, n_annotators)
+            Entries from 1 to `n_classes`.
+        """
+        return csr_array(coo_array((self.label + np.int64(1), (self.item, self.annotator)), shape=self.shape))
+
+    def _of_items(self, rows):
+        """Votes for some items: a slice, positions or a mask."""
+        rows = _select(rows, self.n_items, "items")
+        starts = self.starts
+        first, size = starts[rows], np.diff(starts)[rows]
+        item = np.repeat(np.arange(len(rows)), size)
+        # answers of an item lie side by side: count on from where the first one lies
+        answer = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size) + np.repeat(first, size)
+        tasks = None if self.tasks is None else self.tasks[rows]
+        return self._with(item, self.annotator[answer], self.label[answer], n_items=len(rows), tasks=tasks)
+
+    def _of_annotators(self, columns):
+        """Votes by some annotators: a slice, positions, a mask or names."""
+        if not isinstance(columns, slice):
+            columns = list(columns)
+            if columns and not isinstance(columns[0], int | np.integer | np.bool_):
+                place = {name: position for position, name in enumerate(self.annotators)}
+                unknown = [name for name in columns if name not in place]
+                if unknown:
+                    raise ValueError(
+                        f"votes have no annotators {some(unknown)}; they are {some(list(self.annotators))}."
+                    )
+                columns = [place[name] for name in columns]
+        columns = _select(columns, len(self.annotators), "annotators")
+        if len(np.unique(columns)) < len(columns):
+            raise ValueError("votes[:, annotators] names somebody twice; name each annotator once.")
+        place = np.full(len(self.annotators), -1)
+        place[columns] = np.arange(len(columns))
+        annotator = place[self.annotator]
+        kept = np.flatnonzero(annotator >= 0)
+        item, annotator, label = self.item[kept], annotator[kept], self.label[kept]
+        if (np.diff(columns) < 0).any():  # answers to an item are in the order of the annotators
+            order = np.lexsort((annotator, item))
+            item, annotator, label = item[order], annotator[order], label[order]
+        return self._with(item, annotator, label, annotators=self.annotators[columns])
+
+
+def make_votes(
+    annotations, classes=None, missing_label=None, duplicates="error", names=_COLUMNS, tasks=None, *, extend=False
+):
+    """`Votes` of anything that holds annotations, as `annotations.encode_votes` describes it.
+
+    With `extend`, labels of the kind of `classes` that are not among them become classes, too.
+    """
+    if classes is not None:
+        classes = check_classes(classes)
+    if isinstance(annotations, Votes):
+        used = annotations.classes[np.unique(annotations.label)]
+        if extend and len(used) and isinstance(used[0], str) == isinstance(classes[0], str):
+            classes = np.union1d(classes, used)
+        return annotations if classes is None else annotations.recode(classes)
+    if issparse(annotations):
+        return _from_sparse(annotations, classes, tasks)
+    if is_long(annotations, names):
+        return _from_long(annotations, classes, missing_label, duplicates, names, tasks)
+    encoded = encode_table(annotations, classes, missing_label, extend=extend)
+    item, annotator = np.nonzero(encoded.codes >= 0)
+    if tasks is None and is_frame(annotations):
+        tasks = annotations.index
+    label = encoded.codes[item, annotator]
+    return Votes(item, annotator, label, len(encoded.codes), encoded.classes, encoded.experts, tasks)
+
+
+def is_long(table, names=_COLUMNS):
+    """Whether a table, or a Parquet file, has one row per answer: it has the three columns."""
+    if isinstance(table, str | os.PathLike):
+        return True
+    columns = set(getattr(table, "column_names", None) or getattr(table, "columns", ()))  # Arrow calls them otherwise
+    lacking = [name for name in names if name not in columns]
+    if len(lacking) == 1:
+        raise ValueError(f"table lacks the columns {lacking}; name yours with task=, annotator= and label=.")
+    return not lacking
+
+
+def _from_sparse(matrix, classes, tasks):
+    matrix = coo_array(matrix)
+    stored = matrix.data
+    if stored.dtype.kind not in "iu" and not np.all(stored == np.rint(stored)):
+        raise ValueError("a sparse matrix of annotations holds class positions plus one, but some are no integers.")
+    label = stored.astype(np.int64) - 1
+    given = label >= 0
+    if (label < -1).any():
+        raise ValueError("a sparse matrix of annotations holds class positions plus one, but some are negative.")
+    n_classes = int(label.max(initial=-1)) + 1
+    classes = np.arange(n_classes) if classes is None else classes
+    if n_classes > len(classes):
+        raise ValueError(f"a sparse matrix of annotations holds {n_classes}, but there are {len(classes)} classes.")
+    rows, columns = matrix.coords
+    n_items, n_annotators = matrix.shape
+    return Votes(rows[given], columns[given], label[given], n_items, classes, np.arange(n_annotators), tasks)
+
+
+def _from_long(table, classes, missing_label, duplicates, names, tasks):
+    """Votes from the rows of a long table, read a batch at a time where it is a file."""
+    is_missing = missing_test(missing_label)
+    known = [_Numbering() for _ in names]
+    if tasks is not None:
+        known[0].add(_names(tasks, "tasks").tolist())
+        n_named = len(known[0].place)
+    if classes is not None:
+        known[2].add(classes.tolist())
+    parts, index = [], []
+    for columns, rows in _batches(table, names):
+        codes = []
+        for numbering, values, name in zip(known, columns, names, strict=True):
+            labels, local = factorize(values)
+            if name != names[2] and any(is_na(label) for label in labels):
+                absent = np.array([is_na(label) for label in labels])[local]
+                raise ValueError(f"table has no {name} in rows {some(rows[absent].tolist())}; drop them.")
+            if name == names[2]:
+                # known classes come first, so that -1 is a vote where it is a class
+                fresh = [label for label in labels if label not in numbering.place and not is_missing(label)]
+                if fresh and classes is not None:
+                    raise ValueError(
+                        f"table holds labels {some(fresh)} that are not in classes {some(classes.tolist())}."
+                    )
+                numbering.add(fresh)
+            else:
+                numbering.add(labels)
+            codes.append(np.array([numbering.place.get(label, -1) for label in labels], dtype=np.int64)[local])
+        given = codes[2] >= 0
+        parts.append([code[given] for code in codes])
+        index.append(rows[given])
+    item, annotator, label = (np.concatenate(column) for column in zip(*parts, strict=True))
+    if tasks is not None and len(known[0].place) > n_named:
+        strange = list(known[0].place)[n_named:]
+        raise ValueError(f"table holds tasks {some(strange)} that are not in tasks; drop these rows or correct them.")
+    people = sorted_labels(known[1].place, "table")
+    annotator = known[1].ranks(people)[annotator]
+    if classes is None:
+        classes = sorted_labels(known[2].place, "table")
+        label = known[2].ranks(classes)[label]
+    names_of_tasks = np.empty(len(known[0].place), dtype=object)
+    names_of_tasks[:] = list(known[0].place)
+    key = item * max(len(people), 1) + annotator
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    again = key[1:] == key[:-1]
+    if again.any():
+        if duplicates == "error":
+            pairs = np.append(again, False) | np.insert(again, 0, False)
+            where = np.sort(order[pairs])
+            raise ValueError(
+                f"table repeats a pair of {names[0]} and {names[1]} in rows "
+                f"{some(np.concatenate(index)[where].tolist())}; drop repeats, or pass duplicates='last' or 'count'."
+            )
+        order = order[np.append(~again, True)]  # the last of equal ones
+    votes = object.__new__(Votes)
+    return votes._set(
+        item[order],
+        annotator[order],
+        label[order],
+        len(names_of_tasks),
+        classes,
+        _names(people, "annotators"),
+        names_of_tasks,
+    )
+
+
+class _Numbering:
+    """Numbers for labels in the order of their first appearance."""
+
+    def __init__(self):
+        self.place = {}
+
+    def add(self, labels):
+        for label in labels:
+            self.place.setdefault(label, len(self.place))
+
+    def ranks(self, ordered):
+        """Position in the sorted array of every number."""
+        rank = {label: position for position, label in enumerate(ordered.tolist())}
+        return np.array([rank[label] for label in self.place], dtype=np.int64)
+
+
+def _batches(table, names):
+    """Yield the three columns of a long table as arrays, and the names of its rows."""
+    if isinstance(table, str | os.PathLike):
+        import pyarrow.parquet as parquet
+
+        start = 0
+        with parquet.ParquetFile(table, pre_buffer=False) as file:
+            lacking = [name for name in names if name not in file.schema_arrow.names]
+            if lacking:
+                raise ValueError(f"{table} lacks the columns {lacking}; name yours with task=, annotator= and label=.")
+            for batch in file.iter_batches(_BATCH, columns=list(names)):
+                frame = batch.to_pandas()
+                yield [_column(frame[name]) for name in names], np.arange(start, start + len(frame))
+                start += len(frame)
+        return
+    if is_frame(table):
+        yield [_column(table[name]) for name in names], np.asarray(table.index)
+        return
+    import narwhals as nw
+
+    frame = nw.from_native(table, eager_only=True)
+    yield [frame[name].to_numpy() for name in names], np.arange(len(frame))
+
+
+def _column(column):
+    """Values of a pandas column: plain ones as they are, others as objects."""
+    if column.dtype.kind in "mM" or not isinstance(column.dtype, np.dtype):
+        return column.astype(object).to_numpy()
+    return column.to_numpy()
+
+
+def _names(names, what):
+    given = list(names)
+    array = np.empty(len(given), dtype=object)
+    array[:] = [name.item() if isinstance(name, np.generic) else name for name in given]
+    if len(set(array.tolist())) < len(array):
+        raise ValueError(f"{what} holds a name twice; name each once.")
+    return array
+
+
+def _positions(values, n, name):
+    values = np.asarray(values)
+    if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
+        raise ValueError(f"{name} has shape {values.shape} and type {values.dtype}; pass 1-D integers.")
+    if values.size and not (values.min() >= 0 and values.max() < n):
+        raise ValueError(f"{name} runs from {values.min()} to {values.max()}, outside of 0 to {n - 1}; correct it.")
+    return values.astype(np.int64, copy=False)
+
+
+def _is_all(key):
+    return key is Ellipsis or (isinstance(key, slice) and key == slice(None))
+
+
+def _select(key, n, what):
+    """Positions that a key selects, as numpy understands it."""
+    if isinstance(key, int | np.integer):
+        raise IndexError(f"votes select several {what} at once: pass a slice, positions or a mask, not {key!r}.")
+    return np.arange(n)[key if isinstance(key, slice) else np.asarray(key, dtype=None if len(key) else np.intp)]

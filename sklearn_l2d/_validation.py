@@ -7,7 +7,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from ._encoding import EncodedAnnotations, check_row_count, encode_table, is_frame, some
+from ._encoding import Votes, check_row_count, is_frame, make_votes, some
 from ._sklearn import warn
 
 
@@ -56,12 +56,12 @@ def name_list(experts):
 
 
 def check_annotations(annotations, classes, missing_label, n_rows, silence):
-    """Encode the annotations of a fit; new labels become classes, since `y` may not have all of them.
+    """`Votes` of a fit; labels that are no classes become classes, since few rows rarely show all.
 
     Parameters
     ----------
-    annotations : array-like, DataFrame or None
-        Annotations as given; None means that there are no experts.
+    annotations : array-like, DataFrame, Votes or None
+        As given; None means that there are no experts.
     classes : ndarray of shape (n_classes,)
         Known classes.
     missing_label : object
@@ -73,33 +73,33 @@ def check_annotations(annotations, classes, missing_label, n_rows, silence):
 
     Returns
     -------
-    encoded : EncodedAnnotations
+    votes : Votes
     """
     if annotations is None:
-        return EncodedAnnotations(np.empty((n_rows, 0), dtype=np.int8), classes, np.empty(0, dtype=object))
-    encoded = encode_table(annotations, classes, missing_label, extend=True)
-    new = np.setdiff1d(encoded.classes, classes)
+        return Votes([], [], [], n_rows, classes, [])
+    votes = make_votes(annotations, classes, missing_label, extend=True)
+    new = np.setdiff1d(votes.classes, classes)
     if len(new):
         warn(
             f"annotations hold labels that y lacks, {some(new.tolist())}; they are taken as classes. If they are "
             "misspelt, correct them."
         )
-    check_row_count(encoded.codes, n_rows, "annotations")
-    silent = encoded.experts[(encoded.codes < 0).all(0)]
-    if len(silent) and len(silent) == len(encoded.experts):
+    check_row_count(votes, n_rows, "annotations")
+    silent = votes.annotators[np.bincount(votes.annotator, minlength=len(votes.annotators)) == 0]
+    if len(silent) and len(silent) == len(votes.annotators):
         raise ValueError("annotations are all missing; pass some, or None to go without experts.")
     if len(silent):
         warn(f"the experts {list(silent)} have no annotation: {silence}.")
-    return encoded
+    return votes
 
 
 def check_answers(annotations, n_rows, deferrer, method):
-    """Encode annotations (n, n_experts) in the order of the experts of a fitted deferrer.
+    """Answers of a team as `Votes` whose annotators are the experts of a fitted deferrer.
 
     Parameters
     ----------
-    annotations : array-like or DataFrame
-        Columns in the order of `experts_`. The columns of a DataFrame are matched by name, and may be fewer.
+    annotations : array-like, DataFrame or Votes
+        Columns in the order of `experts_`; those with names are matched by name, and may be fewer.
     n_rows : int
         Number of items.
     deferrer : deferrer
@@ -114,21 +114,23 @@ def check_answers(annotations, n_rows, deferrer, method):
             "sklearn.set_config(enable_metadata_routing=True) so that they reach it through a search or a "
             "pipeline, or pass y=AnnotatedTarget(y, annotations)."
         )
-    codes, _, names = encode_table(annotations, deferrer.classes_, deferrer.missing_label)
-    check_row_count(codes, n_rows, "annotations")
-    unknown = [name for name in names if name not in set(experts)]
-    if is_frame(annotations) and not (unknown and list(names) == list(range(len(names)))):
+    named = is_frame(annotations) or isinstance(annotations, Votes)
+    votes = make_votes(annotations, deferrer.classes_, deferrer.missing_label)
+    check_row_count(votes, n_rows, "annotations")
+    names = votes.annotators.tolist()
+    place = {name: column for column, name in enumerate(experts)}
+    unknown = [name for name in names if name not in place]
+    if named and not (unknown and names == list(range(len(names)))):
         if unknown:
             raise ValueError(
                 f"annotations has columns of unknown experts {unknown}; onboard() them first, or drop the columns."
             )
-        place = {name: column for column, name in enumerate(experts)}
-        aligned = np.full((n_rows, len(experts)), -1, dtype=codes.dtype)
-        aligned[:, [place[name] for name in names]] = codes
-        return aligned
-    if codes.shape[1] != len(experts):
+        columns = np.array([place[name] for name in names], dtype=np.int64)
+    elif len(names) != len(experts):
         raise ValueError(
-            f"annotations has {codes.shape[1]} columns, but there are {len(experts)} experts; give one column per "
+            f"annotations has {len(names)} columns, but there are {len(experts)} experts; give one column per "
             "expert in the order of experts_, or a DataFrame with their names."
         )
-    return codes
+    else:
+        columns = np.arange(len(names))
+    return Votes(votes.item, columns[votes.annotator], votes.label, len(votes), votes.classes, experts, votes.tasks)

@@ -1,4 +1,4 @@
-"""Conversions between the forms in which annotations come: wide, long, counts, and carried by a target.
+"""Conversions between the forms in which annotations come: wide, long, votes, counts, and carried by a target.
 
 In every wide table a row is an item and a column an expert. NaN, None, `pandas.NA`, NaT and masked entries
 are missing annotations. So is -1, unless -1 is one of the given classes: then it is a vote. `missing_label`
@@ -11,29 +11,36 @@ from scipy.sparse import issparse
 from ._annotated_target import AnnotatedTarget, split_target
 from ._encoding import (
     EncodedAnnotations,
+    Votes,
     align_columns,
     check_classes,
     check_counts,
     count_votes,
     encode_table,
     is_frame,
+    make_votes,
     one_vote_each,
     some,
     sorted_labels,
     tally,
 )
+from ._sklearn import warn
 
 __all__ = [
     "AnnotatedTarget",
     "EncodedAnnotations",
+    "Votes",
     "anonymize",
     "encode_annotations",
     "encode_counts",
+    "encode_votes",
     "from_long",
     "split_target",
     "to_counts",
     "to_long",
 ]
+
+_MANY_CELLS = 100_000_000  # of a wide table, whose size is then told
 
 
 def encode_annotations(annotations, *, classes=None, missing_label=None):
@@ -43,7 +50,7 @@ def encode_annotations(annotations, *, classes=None, missing_label=None):
     ----------
     annotations : array-like, masked array or DataFrame of shape (n_samples, n_experts)
         One column per expert; labels are numbers, strings or booleans. Whole numbers stored as floats count
-        as integers, since NaN cannot be stored otherwise. What this function returned is taken, too.
+        as integers, since NaN cannot be stored otherwise.
 
     classes : array-like of shape (n_classes,), default=None
         Sorted class labels that may occur. None takes those that occur in `annotations`.
@@ -74,6 +81,75 @@ def encode_annotations(annotations, *, classes=None, missing_label=None):
     ['cat', 'dog']
     """
     return encode_table(annotations, classes, missing_label)
+
+
+def encode_votes(
+    annotations,
+    *,
+    classes=None,
+    missing_label=None,
+    duplicates="error",
+    task="task",
+    annotator="annotator",
+    label="label",
+    tasks=None,
+):
+    """Turn annotations into votes, one entry per answer, without a table of items times annotators on the way.
+
+    Parameters
+    ----------
+    annotations : DataFrame, array-like, sparse matrix, path or Votes
+        A long table (pandas, polars or Arrow) with one row per answer, or the path of a Parquet file with such rows,
+        which is read in batches; a wide table of shape (n_items, n_annotators) as in `encode_annotations`; a scipy
+        sparse matrix of that shape that holds positions in `classes` plus one; or votes.
+
+    classes : array-like of shape (n_classes,), default=None
+        Sorted class labels that may occur. None takes those that occur, and 0, 1, ... for a sparse matrix.
+
+    missing_label : scalar, default=None
+        The marker of a missing annotation, as in `encode_annotations`.
+
+    duplicates : {"error", "last"}, default="error"
+        What to do when a row of a long table repeats its annotator and task: refuse, or keep the last one.
+
+    task, annotator, label : str, default="task", "annotator", "label"
+        Names of the columns of a long table.
+
+    tasks : array-like of shape (n_items,), default=None
+        Names of the items in the order of `X`: items without any answer are then counted, too. None takes the tasks of
+        a long table in the order of their first appearance, and the index of a wide DataFrame.
+
+    Returns
+    -------
+    votes : Votes
+        With the annotators of a long table sorted.
+
+    Raises
+    ------
+    ValueError
+        If labels are not in `classes` or of types without an order, a long table lacks a column, a task or an
+        annotator, names a task that is not in `tasks`, or repeats an answer and `duplicates` is "error".
+
+    See Also
+    --------
+    from_long : Wide tables and counts from long ones.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn_l2d.annotations import encode_votes
+    >>> table = pd.DataFrame({"task": ["x", "x", "y"], "annotator": ["bob", "ann", "bob"], "label": [0, 1, 1]})
+    >>> votes = encode_votes(table, tasks=["z", "y", "x"])
+    >>> votes
+    Votes(3 answers to 3 items by 2 annotators)
+    >>> votes.to_counts()
+    array([[0, 0],
+           [0, 1],
+           [1, 1]])
+    """
+    if duplicates not in ("error", "last"):
+        raise ValueError(f"duplicates={duplicates!r} is unknown; use 'error' or 'last'.")
+    return make_votes(annotations, classes, missing_label, duplicates, (task, annotator, label), tasks)
 
 
 def to_counts(annotations, *, classes=None, missing_label=None):
@@ -107,6 +183,8 @@ def to_counts(annotations, *, classes=None, missing_label=None):
     array([[1, 2, 0],
            [0, 0, 1]])
     """
+    if isinstance(annotations, Votes):
+        return make_votes(annotations, classes, missing_label, "error").to_counts()
     codes, classes, _ = encode_annotations(annotations, classes=classes, missing_label=missing_label)
     return count_votes(codes, len(classes))
 
@@ -210,13 +288,17 @@ def encode_counts(y, *, classes=None):
     return one_vote_each(y, classes) if y.ndim == 1 else check_counts(y, classes)
 
 
-def from_long(table, *, duplicates="error", task="task", annotator="annotator", label="label"):
-    """Turn a long table (one row per annotation) into a wide one (one column per annotator).
+def from_long(table, *, form="wide", duplicates="error", task="task", annotator="annotator", label="label"):
+    """Turn a long table (one row per annotation) into a wide one (one column per annotator), or into votes.
 
     Parameters
     ----------
     table : DataFrame of shape (n_annotations, >=3)
         One row per annotation. A missing label is a missing annotation.
+
+    form : {"wide", "votes"}, default="wide"
+        "votes" is what `encode_votes` returns: its size is that of the answers. A wide table has a cell for every pair
+        of a task and an annotator; a warning tells its size before one of more than 100 million cells is built.
 
     duplicates : {"error", "last", "count"}, default="error"
         What to do when a person labels a task more than once: refuse, keep the last label, or count every row
@@ -228,7 +310,7 @@ def from_long(table, *, duplicates="error", task="task", annotator="annotator", 
 
     Returns
     -------
-    wide : DataFrame of shape (n_tasks, n_annotators) or (n_tasks, n_classes)
+    wide : DataFrame of shape (n_tasks, n_annotators) or (n_tasks, n_classes), or Votes
         Labels in a dtype that can hold missing entries, tasks in order of first appearance, annotators
         sorted; with "count" the votes per task and sorted class.
 
@@ -255,9 +337,13 @@ def from_long(table, *, duplicates="error", task="task", annotator="annotator", 
 
     if duplicates not in ("error", "last", "count"):
         raise ValueError(f"duplicates={duplicates!r} is unknown; use 'error', 'last' or 'count'.")
+    if form not in ("wide", "votes"):
+        raise ValueError(f"form={form!r} is unknown; use 'wide' or 'votes'.")
     lacking = [name for name in (task, annotator, label) if name not in table.columns]
     if lacking:
         raise ValueError(f"table lacks the columns {lacking}; name yours with task=, annotator= and label=.")
+    if form == "votes":
+        return encode_votes(table, duplicates=duplicates, task=task, annotator=annotator, label=label)
     for name in (task, annotator):
         absent = table[name].isna().to_numpy()
         if absent.any():
@@ -275,6 +361,11 @@ def from_long(table, *, duplicates="error", task="task", annotator="annotator", 
         raise ValueError(
             f"table repeats a pair of {task} and {annotator} in rows "
             f"{some(votes.index[repeated].tolist())}; drop repeats, or pass duplicates='last' or 'count'."
+        )
+    if (cells := len(tasks) * len(people)) > _MANY_CELLS:
+        warn(
+            f"the wide table of {len(tasks):,} tasks and {len(people):,} annotators has {cells:,} cells for "
+            f"{len(votes):,} labels; form='votes' keeps the labels only."
         )
     votes = votes.drop_duplicates([task, annotator], keep="last")
     labels = votes[label].convert_dtypes().array

@@ -21,11 +21,14 @@ def tally_answers(codes, truth):
         Expected numbers of right answers and of answers.
     """
     item, who = np.nonzero(codes >= 0)
-    n_experts, n_classes = codes.shape[1], truth.shape[1]
-    seen, right = np.zeros((n_experts, n_classes)), np.zeros((n_experts, n_classes))
-    np.add.at(seen, who, truth[item])
-    answered = codes[item, who]
-    np.add.at(right, (who, answered), truth[item, answered])
+    return tally_votes(item, who, codes[item, who], codes.shape[1], truth)
+
+
+def tally_votes(item, expert, label, n_experts, truth):
+    """As `tally_answers`, from the item, the expert and the label of every answer."""
+    seen, right = np.zeros((2, n_experts, truth.shape[1]))
+    np.add.at(seen, expert, truth[item])
+    np.add.at(right, (expert, label), truth[item, label])
     return right, seen
 
 

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._annotated_target import split_target
-from .._encoding import check_row_count, encode_table, sparse_counts
+from .._encoding import check_row_count, make_votes, sparse_counts
 from .._numerics._dirichlet_membership import average_membership, variational_membership
 from .._numerics._item_information import most_informative
 from .._numerics._marginal_likelihood import check_alpha, is_whole, likelihood_method, log_marginal
@@ -162,29 +162,27 @@ class TrainingData(NamedTuple):
     classes: np.ndarray
 
 
-def observed_log_proba(batches, codes):
-    """Log-probability that each behaviour gives to each annotation.
+def observed_log_proba(batches, votes):
+    """Log-probability that each behaviour gives to each annotation that was made.
 
     Parameters
     ----------
     batches : iterable of (slice, ndarray of shape (b, K, C))
         Log-probabilities of consecutive rows.
-    codes : ndarray of shape (n, M)
-        Encoded annotations, -1 missing.
+    votes : Votes
+        The annotations of these rows.
 
     Returns
     -------
     log_f : ndarray of shape (n_annotations, K)
-        One row per annotation.
-    expert : ndarray of shape (n_annotations,)
-        Position of the expert who made it.
+        One row per annotation, in the order of the votes.
     """
-    log_f, expert = [], []
+    starts = votes.starts
+    log_f = []
     for rows, log_proba in batches:
-        item, who = np.nonzero(codes[rows] >= 0)
-        log_f.append(log_proba[item, :, codes[rows][item, who]])
-        expert.append(who)
-    return np.concatenate(log_f), np.concatenate(expert)
+        answers = slice(starts[rows.start], starts[rows.stop])
+        log_f.append(log_proba[votes.item[answers] - np.int64(rows.start), :, votes.label[answers]])
+    return np.concatenate(log_f)
 
 
 def one_column(annotations):
@@ -604,9 +602,10 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             nobody = np.empty((0, len(prior))), np.empty(0, dtype=int)
             membership = np.tile(self.cluster_weights_, (len(items), 1))
             return (membership, weight_deviations(*nobody, len(items), prior)) if return_std else membership
-        codes, _, experts = encode_table(annotations, self.classes_, self.missing_label)
-        check_row_count(codes, len(items), "annotations")
-        log_f, expert = observed_log_proba(self._log_proba(items), codes)
+        votes = make_votes(annotations, self.classes_, self.missing_label)
+        check_row_count(votes, len(items), "annotations")
+        experts, expert = votes.annotators, votes.annotator
+        log_f = observed_log_proba(self._log_proba(items), votes)
         membership = solve_membership(
             self.membership,
             log_f,
@@ -940,6 +939,6 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if len(table) == 0 and len(X) == 0:  # scikit-learn refuses tables without rows
             return nothing
         items = self._check_items(X)
-        codes, _, _ = encode_table(table, self.classes_, self.missing_label)
-        check_row_count(codes, len(items), "annotations")
-        return observed_log_proba(self._log_proba(items), codes)[0]
+        votes = make_votes(table, self.classes_, self.missing_label)
+        check_row_count(votes, len(items), "annotations")
+        return observed_log_proba(self._log_proba(items), votes)

@@ -3,8 +3,8 @@
 from typing import ClassVar
 
 import numpy as np
+from sklearn.utils import check_array
 
-from .._encoding import as_floats
 from .._numerics._answers import competence_posterior, prior_strengths, tally_answers
 from ._expert_encoder import ExpertEncoder
 
@@ -110,7 +110,7 @@ class BetaExpertEncoder(ExpertEncoder):
 
 def check_prior(prior):
     """Pseudo-counts of right and wrong answers, as two floats."""
-    values = as_floats(prior, "prior")
+    values = check_array(prior, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="prior")
     if values.shape != (2,) or not (np.isfinite(values) & (values > 0)).all():
         raise ValueError(f"prior={prior!r} must be two positive pseudo-counts, of right and of wrong answers.")
     return float(values[0]), float(values[1])

@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -12,10 +13,9 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._annotated_target import split_target
-from .._encoding import encode_table, is_frame
+from .._encoding import Votes, is_frame, make_votes
 from .._numerics._answers import expected_correctness
 from .._numerics._assignment import assign_members
-from .._numerics._shares import restricts
 from .._sklearn import atomic, atomic_fit, check_weights, not_for_scorers, warn
 from .._validation import Items, check_annotations, check_answers, check_items, check_labels, name_list
 from ..crowd import NetClassifier
@@ -36,9 +36,9 @@ class Team:
     y : ndarray of shape (n,)
         True labels.
     y_codes : ndarray of int of shape (n,)
-        Positions of the true labels in `classes_`.
-    codes : ndarray of int of shape (n, n_experts)
-        Encoded annotations, -1 where missing.
+        Their positions in `classes_`.
+    votes : Votes
+        Annotations of the experts.
     unlabeled : Items or None
         Items without labels.
     """
@@ -46,8 +46,13 @@ class Team:
     items: Items
     y: np.ndarray
     y_codes: np.ndarray
-    codes: np.ndarray
+    votes: Votes
     unlabeled: Items
+
+    @cached_property
+    def codes(self):
+        """Encoded annotations (n, n_experts), -1 where missing, for what works on tables."""
+        return self.votes.to_codes()
 
 
 _EXAMPLES = {"clusterer": "AnnotatorLDA()", "classifier": "LogisticRegression()"}
@@ -305,13 +310,14 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         deferral, labels = self.predict_deferral(X), self.predict(X)
         if self.n_experts_ == 0:
             return labels
-        codes = check_answers(annotations, len(labels), self, "predict_team")
+        votes = check_answers(annotations, len(labels), self, "predict_team")
         if decision == "draw":
+            codes = votes.to_codes()
             who = self._draw(deferral, codes >= 0, None)
             rows = np.flatnonzero(who >= 0)
             answers = codes[rows, who[rows]]
         else:
-            rows, answers = self._vote(deferral, codes)
+            rows, answers = self._vote(deferral, votes)
         labels = labels.astype(np.result_type(labels, self.classes_), copy=True)
         labels[rows] = self.classes_[answers]
         return labels
@@ -352,18 +358,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         check_consistent_length(labels, y, sample_weight)
         if self.n_experts_ == 0:
             return float(np.average(labels == y, weights=check_weights(sample_weight, labels)))
-        codes = check_answers(annotations, len(labels), self, "score")
-        known = np.isin(y, self.classes_)
-        truth = np.where(known, np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1), -2)
-        return team_accuracy(
-            truth,
-            self.predict_deferral(X),
-            np.searchsorted(self.classes_, labels),
-            codes,
-            self.selection_,
-            sample_weight,
-            missing_label=-1,
-        )
+        votes = check_answers(annotations, len(labels), self, "score")
+        return team_accuracy(y, self.predict_deferral(X), labels, votes, self.selection_, sample_weight)
 
     @atomic
     def offboard(self, experts):
@@ -555,13 +551,12 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         if len(np.unique(y)) < 2 and not isinstance(parts.get("classifier"), FrozenEstimator):
             raise ValueError(f"y holds one class only, {y[0]!r}; a classifier needs at least two.")
         self.classes_ = team_classes(y, classes, parts)
-        codes, self.classes_, experts = check_annotations(
-            annotations, self.classes_, self.missing_label, len(items), self._silence
-        )
+        votes = check_annotations(annotations, self.classes_, self.missing_label, len(items), self._silence)
+        self.classes_, self._fit_experts = votes.classes, votes.annotators
         y_codes = np.searchsorted(self.classes_, y)
-        self._roster, self._fit_experts = new_roster(experts, codes, y_codes, len(self.classes_)), experts
+        self._roster = new_roster(votes, y_codes)
         unlabeled = None if X_unlabeled is None else self._check_unlabeled(X_unlabeled)
-        return Team(items, y, y_codes, codes, unlabeled)
+        return Team(items, y, y_codes, votes, unlabeled)
 
     def _fit_classifier(self, team):
         """Fit the classifier unless it is frozen, and return it unfitted."""
@@ -661,14 +656,14 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     def _draw(self, deferral, available, capacity):
         return assign_members(deferral, self.selection_, available, capacity, rng=np.random.default_rng(self._seed))
 
-    def _vote(self, deferral, codes):
+    def _vote(self, deferral, votes):
         """Rows that a target decides and its weighted vote."""
-        rows = np.flatnonzero(deferral >= 0)
-        item, who = np.nonzero(codes[rows] >= 0)
-        votes = np.zeros((len(rows), len(self.classes_)))
-        np.add.at(votes, (item, codes[rows][item, who]), self.selection_[deferral[rows]][item, who])
-        decided = votes.sum(1) > 0
-        return rows[decided], votes[decided].argmax(1)
+        weight = self.selection_[deferral[votes.item], votes.annotator] * (deferral[votes.item] >= 0)
+        n_classes = len(self.classes_)
+        cells = votes.item * np.int64(n_classes) + votes.label
+        ballots = np.bincount(cells, weight, minlength=len(votes) * n_classes).reshape(-1, n_classes)
+        decided = np.flatnonzero(ballots.sum(1) > 0)
+        return decided, ballots[decided].argmax(1)
 
     def _check_available(self, available, n_rows):
         if available is None:
@@ -710,7 +705,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     def _share_work(self, roster):
         """Selection weights (n_targets, n_experts) of a roster; zero rows for targets without members."""
         plain, bounds = plain_selection(roster.omega), self._bounds(roster)
-        if not restricts(*bounds.experts):
+        if not bounds.bind_experts:
             return plain
         try:
             return select_members(plain, self.target_shares_, bounds, names=[*roster.experts, "classifier"])
@@ -722,17 +717,17 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             return plain
 
     def _check_newcomers(self, experts, X, annotations):
-        """Names, checked items and encoded annotations (n, len(experts)) of newcomers."""
+        """Names, checked items and votes of newcomers."""
         names, items = name_list(experts), self._check_items(X)
         if is_frame(annotations) and set(annotations.columns) == set(names):
             annotations = annotations[list(names)]
-        codes, _, _ = encode_table(annotations, self.classes_, self.missing_label)
-        if codes.shape != (len(items), len(names)):
+        votes = make_votes(annotations, self.classes_, self.missing_label)
+        if votes.shape != (len(items), len(names)):
             raise ValueError(
-                f"annotations has shape {codes.shape}; pass one row for each of the {len(items)} items of X and one "
+                f"annotations has shape {votes.shape}; pass one row for each of the {len(items)} items of X and one "
                 f"column for each of the {len(names)} experts."
             )
-        return names, items, codes
+        return names, items, votes
 
     def _known_truth(self, X, y):
         """Distribution (n, C) of the true class, one-hot."""

@@ -10,12 +10,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from .._encoding import EncodedAnnotations, count_votes
-from .._numerics._answers import tally_answers
 from .._sklearn import HasMethods, Interval, StrOptions, atomic
 from ..cluster import AnnotatorLDA
 from ._classifier import with_seed
 from ._gate import GatedDeferrer
+from ._roster import tally
 from ._settings import check_omega
 
 _MEMBERSHIP_WEIGHT = 0.1  # of the memberships beside the correctness, in the distances between experts
@@ -108,8 +107,8 @@ def make_grouping(kind, n_groups, correctness, seen, membership, uses_membership
     return grouping._replace(centers=centers[used])
 
 
-def fit_clusterer(clusterer, X, codes, classes, seed):
-    """Return the `AnnotatorLDA` in a `FrozenEstimator`, or fit a clone to these votes.
+def fit_clusterer(clusterer, X, votes, seed):
+    """Fitted `AnnotatorLDA`: the one inside a `FrozenEstimator`, or a clone trained on these votes.
 
     Parameters
     ----------
@@ -117,31 +116,25 @@ def fit_clusterer(clusterer, X, codes, classes, seed):
         None is an `AnnotatorLDA` with default parameters.
     X : array-like of n rows
         Items.
-    codes : ndarray of shape (n, M)
-        Encoded annotations of the identified experts, of which only the counts are used.
-    classes : ndarray of shape (C,)
-        Class labels of the codes.
+    votes : Votes
+        Annotations of the identified experts, which are made anonymous.
     seed : int
         Seed of the clusterer, unless it has its own.
     """
     if isinstance(clusterer, FrozenEstimator):
         return clusterer.estimator
-    counts = count_votes(codes, len(classes))
-    model = clone(with_seed(AnnotatorLDA() if clusterer is None else clusterer, seed)).fit(X, counts)
-    model.classes_ = classes  # counts without names were fitted as 0, 1, ...
+    model = clone(with_seed(AnnotatorLDA() if clusterer is None else clusterer, seed)).fit(X, votes.to_counts())
+    model.classes_ = votes.classes  # counts without names were fitted as 0, 1, ...
     return model
 
 
-def expert_membership(clusterer, X, codes, classes):
-    """Memberships (M, K) of experts; an expert without annotations has the weights of the clusters."""
-    known = np.isin(classes, clusterer.classes_)  # annotations of other classes say nothing to a frozen clusterer
-    position = np.append(np.where(known, np.searchsorted(clusterer.classes_, classes), -1), -1)
-    codes = position[codes]
-    membership = np.tile(clusterer.cluster_weights_, (codes.shape[1], 1))
-    heard = np.flatnonzero((codes >= 0).any(0))
+def expert_membership(clusterer, X, votes):
+    """Membership (M, K) of the annotators of votes; the clusters' weights for those without any."""
+    votes = votes.among(clusterer.classes_)  # a frozen clusterer can learn nothing from the others
+    membership = np.tile(clusterer.cluster_weights_, (len(votes.annotators), 1))
+    heard = np.unique(votes.annotator)
     if heard.size:
-        answers = EncodedAnnotations(codes[:, heard], clusterer.classes_, heard.astype(object))
-        membership[heard] = clusterer.transform(X, answers)
+        membership[heard] = clusterer.transform(X, votes[:, heard])
     return membership
 
 
@@ -425,9 +418,9 @@ class ClusterDeferral(GatedDeferrer):
             raise ValueError("fitted without experts: there are no groups to join; call fit with annotations.")
         if self.clusterer_ is None:
             raise ValueError("fitted with a ready omega, which says nothing about newcomers; give a clusterer instead.")
-        names, _, codes = self._check_newcomers(experts, X, annotations)
-        right, seen = tally_answers(codes, self._truth(X, y))
-        membership = expert_membership(self.clusterer_, X, codes, self.classes_)
+        names, _, votes = self._check_newcomers(experts, X, annotations)
+        right, seen = tally(votes, self._truth(X, y))
+        membership = expert_membership(self.clusterer_, X, votes)
         newcomers = self._roster._replace(experts=names, right=right, seen=seen, details={"membership": membership})
         omega = self.grouping_.assign(newcomers.correctness, membership)
         self._set_roster(self._roster.joined_by(newcomers._replace(omega=omega)))
@@ -453,9 +446,9 @@ class ClusterDeferral(GatedDeferrer):
         if self.omega is not None:
             membership = check_omega(self.omega, self.n_experts_)
         else:
-            self.clusterer_ = fit_clusterer(self.clusterer, team.items.given, team.codes, self.classes_, self._seed)
-            membership = expert_membership(self.clusterer_, team.items.given, team.codes, self.classes_)
-        # the default clusterer is used for newcomers only
+            self.clusterer_ = fit_clusterer(self.clusterer, team.items.given, team.votes, self._seed)
+            membership = expert_membership(self.clusterer_, team.items.given, team.votes)
+        # a clusterer that was not asked for serves newcomers only
         joins = self.omega is not None or self.clusterer is not None
         right, seen = self._correctness, self._roster.seen
         self.grouping_ = make_grouping(self.grouping, self.n_groups, right, seen, membership, joins, self._seed)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._numerics._shares import calibrate_offsets, nearest_target_shares, restricts, share_violation
+from .._numerics._shares import calibrate_offsets, nearest_target_shares, project_onto_shares, share_violation
 from .._sklearn import atomic
 from ._settings import check_feasible, select_members, with_classifier
 
@@ -51,8 +51,8 @@ def calibrate(logits, omega, bounds):
     """
     offsets, shares = calibrate_offsets(logits, *bounds.targets)
     selection = omega
-    if restricts(*bounds.experts):
-        # if these shares of the targets leave the experts' bounds infeasible, the shares change too
+    if bounds.bind_experts:
+        # the experts' bounds may not be attainable at these shares of their targets: then those move too
         support, (lower, upper) = with_classifier(omega) > 0, bounds.targets
         wanted = nearest_target_shares(shares, *bounds.experts, support, target_lower=lower, target_upper=upper)
         if np.abs(wanted - shares).max() > 1e-9:
@@ -63,6 +63,12 @@ def calibrate(logits, omega, bounds):
         offsets = np.append(np.where(bounds.target_upper[:-1] > 0, 0.0, -np.inf), np.inf)
     offsets[:-1][omega.sum(1) <= 0] = 0.0  # not -inf: targets without members are masked until an expert joins
     return Calibration(offsets, shares, selection, _margin_quantiles(logits, offsets))
+
+
+def starting_offsets(log_proba, bounds):
+    """Offsets (n_targets + 1,) on log-probabilities (n, n_targets + 1) whose mean shares then meet the bounds."""
+    dual = project_onto_shares(log_proba, *bounds.targets)[1]
+    return np.where(np.isfinite(dual), dual, 0.0)  # whoever is shut out, or decides everything, needs none
 
 
 def coverage_offset(margins, coverage):

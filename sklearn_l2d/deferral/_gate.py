@@ -14,18 +14,17 @@ from .._annotated_target import split_target
 from .._numerics._answers import (
     absent_likelihood,
     expected_correctness,
-    tally_answers,
     team_log_likelihood,
 )
 from .._numerics._gate_posterior import gate_log_likelihood, gate_posterior
-from .._numerics._shares import project_onto_shares, restricts
 from .._sklearn import HasMethods, Interval, StrOptions, atomic_fit
 from .._torch._modules import Single, ensemble_for
 from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, predict_log_proba, train
 from .._validation import check_answers
 from ..crowd import NetClassifier
 from ._base import BaseDeferrer
-from ._coverage import CoverageMixin
+from ._coverage import CoverageMixin, starting_offsets
+from ._roster import tally
 from ._settings import (
     check_error_cost,
     check_in_one_target,
@@ -123,7 +122,7 @@ class GateProblem(NamedTuple):
         every epoch, and the columns are the targets.
         """
         selection = with_classifier(self.omega)
-        if restricts(*self.bounds.experts):
+        if self.bounds.bind_experts:
             return selection, self.log_likelihood, self.bounds.experts
         peak = self.log_likelihood.max(1, keepdims=True)
         with np.errstate(divide="ignore"):
@@ -137,10 +136,9 @@ def start_at_bounds(net, problem):
     A gate that starts far from a requested coverage reaches it by lowering the weight of its prior, and then knows less
     about single items.
     """
-    if problem.prior is None or not restricts(*problem.bounds.targets):
+    if problem.prior is None or not problem.bounds.bind_targets:
         return
-    dual = project_onto_shares(predict_log_gate(net, problem.X, problem.prior), *problem.bounds.targets)[1]
-    offset = np.where(np.isfinite(dual), dual, 0.0)  # a target that is shut out, or decides everything, needs no offset
+    offset = starting_offsets(predict_log_gate(net, problem.X, problem.prior), problem.bounds)
     net.module_.offset.copy_(net.tensor(offset))
 
 
@@ -399,14 +397,15 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         items = self._check_items(X)
         if self.n_experts_ == 0:
             return
-        codes, truth = check_answers(annotations, len(items), self, "partial_fit"), self._known_truth(X, y)
+        votes, truth = check_answers(annotations, len(items), self, "partial_fit"), self._known_truth(X, y)
+        codes = votes.to_codes()
         self.gate_ = copy.deepcopy(self.gate_)
         proba = self._classifier_proba(items)
         evidence = self._evidence(items, codes, truth.argmax(1), proba, self._price())
         weight = row_weights(self.class_weight, y)
         bounds = self._feasible(self._bounds(self._roster))
         self._train(GateProblem(items.array, omega=self.selection_, bounds=bounds, weight=weight, **evidence), 1, False)
-        right, seen = tally_answers(codes, truth)
+        right, seen = tally(votes, truth)
         self._roster = self._roster._replace(right=self._roster.right + right, seen=self._roster.seen + seen)
         self._margins = None  # these were margins of the previous gate
 

@@ -237,7 +237,8 @@ class PopulationDeferral(TallyMixin, BaseDeferrer):
     def _fit_nobody(self, team):
         self._learn(team)
 
-    def _describe(self, items, y_codes, codes):
+    def _describe(self, items, y_codes, votes):
+        codes = votes.to_codes()
         known = expert_codes(self.net_, items.array, y_codes, codes)
         return {"codes": np.where((codes >= 0).any(0)[:, None], known, self._mean_code)}
 

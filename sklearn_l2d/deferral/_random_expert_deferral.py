@@ -3,10 +3,10 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._numerics._answers import tally_answers
 from .._sklearn import atomic
 from .._validation import name_list
 from ._gate import GatedDeferrer
+from ._roster import tally
 
 
 class RandomExpertDeferral(GatedDeferrer):
@@ -187,8 +187,8 @@ class RandomExpertDeferral(GatedDeferrer):
         if annotations is not None:
             if X is None:
                 raise ValueError("X is None, but annotations are answers to items; pass these items, or neither.")
-            _, _, codes = self._check_newcomers(names, X, annotations)
+            _, _, votes = self._check_newcomers(names, X, annotations)
             if y is not None:
-                right, seen = tally_answers(codes, self._known_truth(X, y))
+                right, seen = tally(votes, self._known_truth(X, y))
         newcomers = self._roster._replace(experts=names, omega=np.ones((len(names), 1)), right=right, seen=seen)
         self._set_roster(self._roster.joined_by(newcomers))

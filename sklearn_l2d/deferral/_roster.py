@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._numerics._answers import prior_strengths, shrunken_correctness, tally_answers
+from .._numerics._answers import prior_strengths, shrunken_correctness, tally_votes
 from ..annotations import from_long
 
 
@@ -64,9 +64,15 @@ class Roster(NamedTuple):
         return self._replace(**rows, details={name: values[stay] for name, values in self.details.items()})
 
 
-def new_roster(experts, codes, y_codes, n_classes):
-    """`Roster` of experts with encoded annotations (n, n_experts) of items of known truth, without targets."""
-    right, seen = tally_answers(codes, np.eye(n_classes)[y_codes])
+def tally(votes, truth):
+    """Right answers and answers (n_annotators, n_classes) in votes, by the distribution (n, n_classes) of the truth."""
+    return tally_votes(votes.item, votes.annotator, votes.label, len(votes.annotators), truth)
+
+
+def new_roster(votes, y_codes):
+    """`Roster` of the annotators of votes on items of known truth, who belong nowhere yet."""
+    experts = votes.annotators
+    right, seen = tally(votes, np.eye(len(votes.classes))[y_codes])
     return Roster(experts, np.empty((len(experts), 0)), right, seen, prior_strengths(right, seen), {})
 
 

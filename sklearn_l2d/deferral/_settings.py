@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils.class_weight import compute_sample_weight
 
-from .._encoding import as_floats
 from .._numerics._answers import answer_likelihood, error_nats
 from .._numerics._shares import check_share_bounds, restricts, selection_weights
 from ._roster import live_shares
@@ -31,14 +30,24 @@ class ShareBounds(NamedTuple):
         return self.expert_lower, self.expert_upper
 
     @property
+    def bind_targets(self):
+        """Whether there is any bound on a target."""
+        return restricts(*self.targets)
+
+    @property
+    def bind_experts(self):
+        """Whether there is any bound on an expert."""
+        return restricts(*self.experts)
+
+    @property
     def bind(self):
-        """Whether there is any bound."""
-        return any(restricts(*bounds) for bounds in (self.targets, self.experts))
+        """Whether there is any bound at all."""
+        return self.bind_targets or self.bind_experts
 
     @property
     def bind_people(self):
         """Whether there is any bound on an expert or on a human target."""
-        return restricts(*self.experts) or restricts(self.target_lower[:-1], self.target_upper[:-1])
+        return self.bind_experts or restricts(self.target_lower[:-1], self.target_upper[:-1])
 
     def without_targets(self, gone):
         """The same bounds, with 0 for the human targets in the mask `gone`."""
@@ -261,6 +270,20 @@ def check_omega(omega, n_experts):
             f"omega has zero rows {np.flatnonzero(totals[:, 0] <= 0).tolist()}; give each expert a cluster."
         )
     return omega / totals
+
+
+def as_floats(values, name):
+    """Array of the floats in a setting.
+
+    Raises
+    ------
+    ValueError
+        If something in it is not a number, or its rows have unlike lengths.
+    """
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}={values!r} must hold numbers, in rows of one length; correct it.") from error
 
 
 def _table(bounds, names, parameter):

@@ -3,9 +3,8 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._numerics._answers import tally_answers
 from .._sklearn import atomic
-from ._roster import insert_zeros
+from ._roster import insert_zeros, tally
 
 _TIE = 1e-9  # above rounding errors, below any difference that matters
 
@@ -45,10 +44,10 @@ class TallyMixin:
             )
         if y is None:
             raise ValueError("y is None, but newcomers are judged by what they got right; pass the true labels.")
-        names, items, codes = self._check_newcomers(experts, X, annotations)
+        names, items, votes = self._check_newcomers(experts, X, annotations)
         truth = self._known_truth(X, y)
-        right, seen = tally_answers(codes, truth)
-        details = self._describe(items, truth.argmax(1), codes)
+        right, seen = tally(votes, truth)
+        details = self._describe(items, truth.argmax(1), votes)
         self._add_targets(names)
         newcomers = self._roster._replace(
             experts=names, omega=self._place(names), right=right, seen=seen, details=details
@@ -60,8 +59,8 @@ class TallyMixin:
         scores[:, :-1][:, self.selection_ @ self._roster.seen.sum(1) <= 0] -= _TIE
         return scores
 
-    def _describe(self, items, y_codes, codes):
-        """Further data about experts with encoded annotations (n, M), for the roster."""
+    def _describe(self, items, y_codes, votes):
+        """Details of a roster for experts with these votes on items."""
         return {}
 
     def _add_targets(self, names):

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_consistent_length, column_or_1d
 
+from .._encoding import make_votes
 from .._sklearn import check_weights
-from ..annotations import encode_annotations
 
 
 def coverage_accuracy_curve(coverage, accuracy, *, human_accuracy=None, classifier_accuracy=None):
@@ -118,21 +118,36 @@ def coverage_accuracy_auc(coverage, accuracy, *, human_accuracy=None, classifier
 
 
 class _Service(NamedTuple):
-    """Who decides each item, as weights over experts and, last, the classifier."""
+    """Who decides each item, as weights of those who answered it; the classifier where nobody of the target did.
 
-    weights: np.ndarray
+    `item`, `expert` and `weight` have an entry for every answer, `classifier` (0 or 1) one for every item.
+    """
+
+    item: np.ndarray
+    expert: np.ndarray
+    weight: np.ndarray
+    classifier: np.ndarray
     deferral: np.ndarray
     fallback: np.ndarray
     sample_weight: np.ndarray
 
+    def per_item(self, of_answers, of_classifier):
+        """Expected value (n_samples,) of what answers and the classifier are worth."""
+        people = np.bincount(self.item, self.weight * of_answers, minlength=len(self.classifier))
+        return people + self.classifier * of_classifier
 
-def _serve(deferral, selection, answered, sample_weight):
+    def per_expert(self, of_answers, n_experts):
+        """Sum (n_experts,) over the items that each expert decides, by weight."""
+        weight = self.weight * self.sample_weight[self.item]
+        return np.bincount(self.expert, weight * of_answers, minlength=n_experts)
+
+
+def _check_routing(deferral, selection, n_experts):
+    """Deferral codes and selection weights that go together."""
     deferral = column_or_1d(deferral)
     if not np.issubdtype(deferral.dtype, np.integer):
         raise ValueError("deferral: the codes must be integers, -1 for the classifier.")
-    n_experts = answered.shape[1]
     selection = np.eye(n_experts) if selection is None else np.asarray(selection, dtype=np.float64)
-    check_consistent_length(deferral, answered, sample_weight)
     if selection.ndim != 2 or selection.shape[1] != n_experts:
         raise ValueError(
             f"selection: its shape is {selection.shape}, but there are {n_experts} experts. "
@@ -145,27 +160,31 @@ def _serve(deferral, selection, answered, sample_weight):
             f"deferral: codes run from {deferral.min()} to {deferral.max()}, but there are {len(selection)} "
             "targets. Use 0 to n_targets - 1, and -1 for the classifier."
         )
+    return deferral, selection
+
+
+def _serve(deferral, selection, votes, sample_weight):
+    deferral, selection = _check_routing(deferral, selection, len(votes.annotators))
+    check_consistent_length(deferral, votes, sample_weight)
     human = deferral >= 0
-    weights = np.zeros((len(deferral), n_experts + 1))
-    weights[human, :-1] = selection[deferral[human]] * answered[human]
-    total = weights.sum(axis=1, keepdims=True)
-    np.divide(weights, total, out=weights, where=total > 0)
-    weights[total[:, 0] == 0, -1] = 1.0
+    weight = selection[deferral[votes.item], votes.annotator] * human[votes.item]
+    total = np.bincount(votes.item, weight, minlength=len(votes))
+    weight = np.divide(weight, total[votes.item], out=np.zeros_like(weight), where=total[votes.item] > 0)
     sample_weight = check_weights(sample_weight, deferral)
-    return _Service(weights, deferral, human & (total[:, 0] == 0), sample_weight)
+    alone = total == 0
+    return _Service(votes.item, votes.annotator, weight, alone * 1.0, deferral, human & alone, sample_weight)
 
 
 def _correctness(y_true, y_classifier, annotations, missing_label):
-    """Whether each expert and, last, the classifier is right, which experts answered, and their names."""
+    """Votes of the experts, which of them are right, and where the classifier is."""
     y_true, y_classifier = column_or_1d(y_true), column_or_1d(y_classifier)
     check_consistent_length(y_true, y_classifier, annotations)
     if missing_label is None and -1 in y_true.tolist():
         missing_label = np.nan  # -1 is a class here, hence a vote
-    codes, classes, experts = encode_annotations(annotations, missing_label=missing_label)
-    position = {label: code for code, label in enumerate(classes.tolist())}
+    votes = make_votes(annotations, None, missing_label)
+    position = {label: code for code, label in enumerate(votes.classes.tolist())}
     truth = np.array([position.get(label, -2) for label in y_true.tolist()], dtype=np.intp)
-    correct = np.column_stack([codes == truth[:, None], y_classifier == y_true])
-    return correct, codes >= 0, experts
+    return votes, votes.label == truth[votes.item], y_classifier == y_true
 
 
 def team_accuracy(
@@ -216,9 +235,9 @@ def team_accuracy(
     >>> team_accuracy([1, 1, 0], [0, -1, 0], [0, 1, 1], annotations, selection=[[0.5, 0.5]])
     0.8333333333333334
     """
-    correct, answered, _ = _correctness(y_true, y_classifier, annotations, missing_label)
-    service = _serve(deferral, selection, answered, sample_weight)
-    return float(np.average((service.weights * correct).sum(axis=1), weights=service.sample_weight))
+    votes, right, classifier = _correctness(y_true, y_classifier, annotations, missing_label)
+    service = _serve(deferral, selection, votes, sample_weight)
+    return float(np.average(service.per_item(right, classifier), weights=service.sample_weight))
 
 
 def workload_distribution(
@@ -263,15 +282,22 @@ def workload_distribution(
     array([0.25, 0.25, 0.5 ])
     """
     if annotations is not None:
-        answered = encode_annotations(annotations, missing_label=missing_label).codes >= 0
-    else:
-        if selection is not None:
-            n_experts = np.shape(selection)[-1]
-        if n_experts is None:
-            raise ValueError("n_experts: the number of experts is unknown. Give it, or selection or annotations.")
-        answered = np.ones((len(deferral), n_experts), dtype=bool)
-    service = _serve(deferral, selection, answered, sample_weight)
-    return np.average(service.weights, axis=0, weights=service.sample_weight)
+        votes = make_votes(annotations, None, missing_label)
+        service = _serve(deferral, selection, votes, sample_weight)
+        people = service.per_expert(1.0, len(votes.annotators))
+        total = service.sample_weight.sum()
+        return np.append(people, service.sample_weight @ service.classifier) / total
+    if selection is not None:
+        n_experts = np.shape(selection)[-1]
+    if n_experts is None:
+        raise ValueError("n_experts: the number of experts is unknown. Give it, or selection or annotations.")
+    deferral, selection = _check_routing(deferral, selection, n_experts)
+    check_consistent_length(deferral, sample_weight)
+    sample_weight = check_weights(sample_weight, deferral)
+    targets = np.bincount(deferral + 1, sample_weight, minlength=len(selection) + 1)[1:] / sample_weight.sum()
+    members = selection.sum(axis=1, keepdims=True)
+    people = targets @ np.divide(selection, members, out=np.zeros_like(selection), where=members > 0)
+    return np.append(people, 1 - people.sum())
 
 
 def deferral_report(
@@ -347,12 +373,15 @@ def deferral_report(
     >>> report["experts"]["share"]
     [0.25, 0.25, 0.5]
     """
-    correct, answered, experts = _correctness(y_true, y_classifier, annotations, missing_label)
-    weights, deferral, fallback, sample_weight = _serve(deferral, selection, answered, sample_weight)
-    n_targets = answered.shape[1] if selection is None else len(selection)
-    team = (weights * correct).sum(axis=1)
-    classifier = correct[:, -1]
+    votes, right, classifier = _correctness(y_true, y_classifier, annotations, missing_label)
+    service = _serve(deferral, selection, votes, sample_weight)
+    deferral, fallback, sample_weight = service.deferral, service.fallback, service.sample_weight
+    experts = votes.annotators
+    n_targets = len(experts) if selection is None else len(selection)
+    team = service.per_item(right, classifier)
     kept = deferral < 0
+    served, served_right = (service.per_expert(worth, len(experts)) for worth in (1.0, right))
+    accuracy = np.divide(served_right, served, out=np.full(len(experts), np.nan), where=served > 0)
 
     def mean(values, where=1.0):
         total = (sample_weight * where).sum()
@@ -381,8 +410,8 @@ def deferral_report(
         },
         "experts": {
             "expert": [*experts.tolist(), "classifier"],
-            "share": [mean(column) for column in weights.T],
-            "accuracy": [mean(right, column) for right, column in zip(correct.T, weights.T, strict=True)],
+            "share": [*(served / sample_weight.sum()).tolist(), mean(service.classifier)],
+            "accuracy": [*accuracy.tolist(), mean(classifier, service.classifier)],
             "requested_low": bounds[:, 0].tolist(),
             "requested_high": bounds[:, 1].tolist(),
         },

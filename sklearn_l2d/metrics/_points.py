@@ -88,10 +88,7 @@ def coverage_accuracy_points(estimator, X, y, annotations=None, *, coverages=Non
 
 def _accuracy_without_classifier(deferrer, X, y, annotations):
     """Accuracy of a team that always asks the target it prefers; the classifier decides where nobody of it answered."""
-    classes, labels = deferrer.classes_, deferrer.predict(X)
-    codes = check_answers(annotations, len(labels), deferrer, "coverage_accuracy_points")
-    truth = np.where(np.isin(y, classes), np.searchsorted(classes, y).clip(max=len(classes) - 1), -2)
     # not by probabilities: they are all zero where the classifier is certain
     asked = deferrer.decision_function(X)[:, :-1].argmax(1)
-    labels = np.searchsorted(classes, labels)
-    return team_accuracy(truth, asked, labels, codes, deferrer.selection_, missing_label=-1)
+    votes = check_answers(annotations, len(asked), deferrer, "coverage_accuracy_points")
+    return team_accuracy(y, asked, deferrer.predict(X), votes, deferrer.selection_)
