@@ -394,9 +394,12 @@ def _reject_unseen(block, experts, labels, local, unseen, classes):
 
 
 def _unseen_labels(experts, labels, classes):
+    fix = "add them to classes, correct them, or mark them as missing"
+    if len(classes) and isinstance(labels[0], str) != isinstance(classes[0], str):
+        fix = "use labels of one type"
     return ValueError(
         f"annotations of expert {some(experts.tolist())} hold labels {some(labels)} that are not in classes "
-        f"{some(classes.tolist())}; add them to classes, correct them, or mark them as missing."
+        f"{some(classes.tolist())}; {fix}."
     )
 
 

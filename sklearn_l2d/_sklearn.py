@@ -89,7 +89,9 @@ def not_for_scorers(available):
                 return self.method
             if not available(instance):
                 raise AttributeError(f"This {owner.__name__!r} has no attribute {self.method.__name__!r}")
-            return functools.update_wrapper(_FalseMethod(self.method, instance), self.method)
+            bound = functools.update_wrapper(_FalseMethod(self.method, instance), self.method)
+            del bound.__wrapped__  # or its signature would be that of the function, with `self`
+            return bound
 
     return Method
 

@@ -164,6 +164,7 @@ def test_what_the_caller_has_set_in_torch_does_not_matter(instance, crowd, witho
     expected = outputs(instance, fit(instance, clone(estimator), crowd), crowd)
     with (
         without_gradients(),
+        torch.autocast("cpu", torch.bfloat16),
         _set(torch.set_default_dtype, torch.float64, torch.float32),
         _set(torch.set_default_device, "meta", None),
         _set(torch.use_deterministic_algorithms, True, False),

@@ -177,3 +177,23 @@ def test_a_change_that_fails_leaves_the_team_as_it_was(crowd, change, arguments)
     assert vars(team).keys() == before.keys()
     assert all(vars(team)[name] is value for name, value in before.items())
     np.testing.assert_array_equal(team.predict_deferral_proba(crowd.X), proba)
+
+
+def test_the_scores_of_a_team_have_the_signature_of_a_method(crowd):
+    team = quiet(fit_silent(crowd))
+    assert list(inspect.signature(team.decision_function).parameters) == ["X"]
+    assert inspect.signature(type(team).decision_function) == inspect.signature(type(team).predict)
+    nobody = BestExpert(LogisticRegression()).fit(crowd.X, crowd.y)
+    with pytest.raises(AttributeError, match="'BestExpert' has no attribute 'decision_function'"):
+        _ = nobody.decision_function
+
+
+def test_bounds_of_a_team_without_experts_are_those_of_the_classifier(crowd):
+    team = ClusterDeferral(classifier=LogisticRegression(), coverage=(0.2, 1), cluster_workload=[(0, 0.5)] * 2)
+    bounds = team.fit(crowd.X, crowd.y).requested_bounds_
+    assert (bounds.target_lower.tolist(), bounds.target_upper.tolist()) == ([0.2], [1.0])
+
+
+def test_somebody_may_be_taken_off_twice_at_once(crowd):
+    team = quiet(fit_silent(crowd))
+    assert team.offboard([0, 0]).experts_.tolist() == [1, 2, 3, 4]

@@ -463,7 +463,7 @@ def _moments(log_q, weight, start, bounded):
     return evaluate, curvature, posterior
 
 
-def selection_weights(omega, target_shares, lower=None, upper=None, *, names=None):
+def selection_weights(omega, target_shares, lower=None, upper=None, *, names=None, check=True):
     """Weights by which each target selects its members, as close to the memberships as the bounds allow.
 
     I-projection of `h_k Omega~_km` onto the expert bounds with fixed target totals `h_k`: the tilt of an expert is the
@@ -481,6 +481,8 @@ def selection_weights(omega, target_shares, lower=None, upper=None, *, names=Non
         Bounds of the share of the items that each expert answers; none by default.
     names : sequence of str, default=None
         Names of the experts for error messages.
+    check : bool, default=True
+        Whether to refuse bounds that cannot be met at these target shares.
 
     Returns
     -------
@@ -509,7 +511,8 @@ def selection_weights(omega, target_shares, lower=None, upper=None, *, names=Non
     lower = np.zeros(omega.shape[1]) if lower is None else lower
     upper = np.ones(omega.shape[1]) if upper is None else upper
     target_shares = np.asarray(target_shares, dtype=np.float64)
-    check_share_bounds(lower, upper, omega > 0, names, target_lower=target_shares, target_upper=target_shares)
+    if check:
+        check_share_bounds(lower, upper, omega > 0, names, target_lower=target_shares, target_upper=target_shares)
     with np.errstate(divide="ignore"):
         selection, *_ = project_onto_shares(np.log(normalised), lower, upper, sample_weight=target_shares)
     return selection

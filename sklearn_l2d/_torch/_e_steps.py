@@ -47,27 +47,6 @@ def responsibilities(log_f, votes, alpha, *, max_sweeps=100, tol=1e-8):
     return zeta.permute(1, 2, 0), new_rho.T
 
 
-def evidence_lower_bound(log_f, votes, zeta, rho, alpha):
-    """Lower bound of ln Pr(t | x, alpha) of every item, in nats (minus L2D-Clusters Eq. 9).
-
-    Parameters
-    ----------
-    log_f, votes, zeta, rho, alpha : tensors
-        As in `responsibilities`; `rho` must be the update by `zeta`.
-
-    Returns
-    -------
-    elbo : tensor of shape (n,)
-        Lower bounds, without the multinomial coefficient.
-    """
-    per_class = (zeta * log_f - torch.xlogy(zeta, zeta)).sum(-1)
-    return (votes * per_class).sum(1) + _log_beta(rho) - _log_beta(alpha)
-
-
-def _log_beta(a):
-    return torch.lgamma(a).sum(-1) - torch.lgamma(a.sum(-1))
-
-
 def answer_posterior(log_f, codes, share, log_truth):
     """Posterior of the answers of every expert, given the truth (PL2D Eq. 16 to 23, corrected).
 

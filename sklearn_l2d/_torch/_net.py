@@ -87,10 +87,10 @@ class Net(NeuralNet):
         """Generator of the current training, on the CPU."""
         return self.random.generators["cpu"]
 
-    def infer(self, X, **params):
-        """Outputs for a batch."""
-        with _of_its_own(self.module_, self.random):
-            return super().infer(X, **params)
+    def at_random(self):
+        """Context in which a user's module and optimizer draw from the generator of the training."""
+        ours = self.optimizer in _OPTIMIZERS.values()
+        return _of_its_own(self.module_, self.random) if ours else self.random
 
     def train_epoch(self, rows):
         """One pass over `rows` in random order; returns the mean loss.
@@ -100,10 +100,11 @@ class Net(NeuralNet):
         self.module_.train()
         total = 0.0
         for X, targets in shuffled_batches(rows, self.batch_size, self.generator):
-            self.optimizer_.zero_grad()
-            loss = self.batch_loss(self.infer(X), [target.to(self.device) for target in targets], X)
-            loss.backward()
-            self.optimizer_.step()
+            with self.at_random():
+                self.optimizer_.zero_grad()
+                loss = self.batch_loss(self.infer(X), [target.to(self.device) for target in targets], X)
+                loss.backward()
+                self.optimizer_.step()
             if self.schedule_ is not None:
                 self.schedule_.step()
             total += loss.detach() * len(X)  # stays on the device, since reading it would wait for every batch
@@ -296,5 +297,5 @@ def predict_log_proba(net, X):
 def _of_its_own(module, random=None):
     """Context in which a user's module draws from `random`; by default from a fixed seed, for predictions."""
     if not any(isinstance(part, ModuleEnsemble) for part in module.modules()):
-        return contextlib.nullcontext()  # the modules of this package draw nothing in a forward pass
+        return contextlib.nullcontext()  # the modules of this package draw nothing but their initial weights
     return OwnRandom(own_generator(0)) if random is None else random

@@ -7,6 +7,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 _FACTORIES = ("empty", "eye", "linspace", "logspace", "ones", "rand", "randn", "zeros")  # of the default dtype
+_OF_VALUES = ("arange", "full")  # of that type where a value is a float
 _GLOBAL_GENERATOR = threading.Lock()
 
 
@@ -34,6 +35,10 @@ def own_state(grad=True):
     with ExitStack() as stack:
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.set_grad_enabled(grad))
+        if torch.is_autocast_enabled("cpu"):
+            stack.enter_context(torch.autocast("cpu", enabled=False))
+        if torch.is_autocast_enabled("cuda"):
+            stack.enter_context(torch.autocast("cuda", enabled=False))
         if torch.get_default_device().type != "cpu":  # the context slows every call of torch a little
             stack.enter_context(torch.device("cpu"))
         yield
@@ -62,6 +67,8 @@ class OwnRandom(TorchDispatchMode):
         kwargs = dict(kwargs or {})
         packet, names = func.overloadpacket, [argument.name for argument in func._schema.arguments]
         if packet.__name__ in _FACTORIES and "dtype" in names and kwargs.get("dtype") is None:
+            kwargs["dtype"] = torch.float32
+        if packet.__name__ in _OF_VALUES and kwargs.get("dtype") is None and any(isinstance(a, float) for a in args):
             kwargs["dtype"] = torch.float32
         given = dict(zip(names, args, strict=False)) | kwargs
         if torch.Tag.nondeterministic_seeded not in func.tags or given.get("generator") is not None:

@@ -94,10 +94,10 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         given = self.get_params(deep=False) | params
         for nested in params:
             part, separator, _ = nested.partition("__")
-            if separator and part in given and given[part] is None:
-                example = _EXAMPLES.get(part, "...")
+            if separator and part in _EXAMPLES and part in given and given[part] is None:
                 raise ValueError(
-                    f"{nested} cannot be set while {part} is None; give one first, for instance {part}={example}."
+                    f"{nested} cannot be set while {part} is None; give one first, for instance "
+                    f"{part}={_EXAMPLES[part]}."
                 )
         return super().set_params(**params)
 
@@ -307,7 +307,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """
         if decision not in ("draw", "vote"):
             raise ValueError(f"decision={decision!r} is neither 'draw' nor 'vote'.")
-        deferral, labels = self.predict_deferral(X), self.predict(X)
+        deferral, labels = self._decide(X)
         if self.n_experts_ == 0:
             return labels
         votes = check_answers(annotations, len(labels), self, "predict_team")
@@ -353,13 +353,13 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         y, annotations = split_target(y, annotations)
-        labels = self.predict(X)
+        deferral, labels = self._decide(X)
         y = column_or_1d(y)
         check_consistent_length(labels, y, sample_weight)
         if self.n_experts_ == 0:
             return float(np.average(labels == y, weights=check_weights(sample_weight, labels)))
         votes = check_answers(annotations, len(labels), self, "score")
-        return team_accuracy(y, self.predict_deferral(X), labels, votes, self.selection_, sample_weight)
+        return team_accuracy(y, deferral, labels, votes, self.selection_, sample_weight)
 
     @atomic
     def offboard(self, experts):
@@ -382,7 +382,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             If a name is unknown.
         """
         check_is_fitted(self)
-        names = name_list(experts)
+        names = [experts] if np.isscalar(experts) else list(experts)
         self._roster.check_names(names)
         self._set_roster(self._roster.without(names))
 
@@ -618,6 +618,12 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         if len(self.targets_) == 0:
             return np.zeros((len(items), 1))
         return self._masked(self._scores(items))
+
+    def _decide(self, X):
+        """Target codes of items, and their labels by the classifier."""
+        check_is_fitted(self)
+        items = self._check_items(X)
+        return self._chosen(self._target_scores(items)), self.classifier_.predict(items.given)
 
     def _masked(self, scores):
         """Mask the scores of targets without members, in place."""

@@ -438,7 +438,7 @@ class ClusterDeferral(GatedDeferrer):
         return {"classifier": self.classifier, "clusterer": self.clusterer}
 
     def _group_bounds(self):
-        return self.cluster_workload
+        return self.cluster_workload if len(self.targets_) else None
 
     def _form_targets(self, team):
         """Find the behaviours, unless memberships are given, and form the groups."""

@@ -57,7 +57,7 @@ def calibrate(logits, omega, bounds):
         wanted = nearest_target_shares(shares, *bounds.experts, support, target_lower=lower, target_upper=upper)
         if np.abs(wanted - shares).max() > 1e-9:
             offsets, shares = calibrate_offsets(logits, wanted, wanted)
-        selection = select_members(omega, wanted, bounds)
+        selection = select_members(omega, wanted, bounds, check=False)
     if bounds.target_lower[-1] > 1 - 0.5 / len(logits):
         # must hold on other rows too; with an infinite offset of the classifier alone, targets stay comparable
         offsets = np.append(np.where(bounds.target_upper[:-1] > 0, 0.0, -np.inf), np.inf)

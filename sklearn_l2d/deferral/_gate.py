@@ -26,6 +26,7 @@ from ._base import BaseDeferrer
 from ._coverage import CoverageMixin, starting_offsets
 from ._roster import tally
 from ._settings import (
+    ShareBounds,
     check_error_cost,
     check_in_one_target,
     consultation_nats,
@@ -93,7 +94,7 @@ class GateProblem(NamedTuple):
     X: np.ndarray
     log_likelihood: np.ndarray
     omega: np.ndarray
-    bounds: tuple
+    bounds: ShareBounds
     weight: np.ndarray
     prior: np.ndarray | None = None
     refresh: Callable | None = None

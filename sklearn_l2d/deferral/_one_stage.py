@@ -239,7 +239,7 @@ class OneStageDeferral(JointDeferrer):
 
     def _learn(self, team):
         in_loss = self.surrogate == "realizable"
-        self._price = np.zeros(self.n_experts_) if in_loss else check_prices(self.consultation_cost, self.experts_)
+        self._prices = np.zeros(self.n_experts_) if in_loss else check_prices(self.consultation_cost, self.experts_)
         super()._learn(team)
 
     def _value(self, team):
@@ -258,4 +258,4 @@ class OneStageDeferral(JointDeferrer):
 
     def _option_scores(self, logits):
         log_class, log_right = self.classifier_.link(logits, len(self.classes_))
-        return np.column_stack([less_price(log_right, self._price), log_class.max(1)])
+        return np.column_stack([less_price(log_right, self._prices), log_class.max(1)])

@@ -141,7 +141,7 @@ def with_classifier(omega):
     return full
 
 
-def select_members(omega, shares, bounds, names=None):
+def select_members(omega, shares, bounds, names=None, *, check=True):
     """Selection weights (n_targets, n_experts) of the targets within the bounds of the experts.
 
     Parameters
@@ -154,6 +154,8 @@ def select_members(omega, shares, bounds, names=None):
         On targets and experts.
     names : sequence of str, default=None
         Names of the experts and the classifier, for error messages.
+    check : bool, default=True
+        Whether to refuse bounds that cannot be met at these shares; False where it is known that they can.
 
     Returns
     -------
@@ -163,7 +165,9 @@ def select_members(omega, shares, bounds, names=None):
     full = with_classifier(omega)
     able = full * (bounds.expert_upper > 0)
     live = able.sum(1) > 0
-    kept = selection_weights(full[live], live_shares(shares, able[:-1])[live], *bounds.experts, names=names)
+    kept = selection_weights(
+        full[live], live_shares(shares, able[:-1])[live], *bounds.experts, names=names, check=check
+    )
     selection = np.zeros_like(omega)
     selection[live[:-1]] = kept[:-1, :-1]
     return selection

@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from _oracles import evidence_lower_bound
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -10,7 +11,7 @@ from strategies import permutations, vote_models
 from sklearn_l2d._encoding import sparse_counts
 from sklearn_l2d._numerics._marginal_likelihood import log_marginal
 from sklearn_l2d._numerics._mixture_weights import mixture_weights
-from sklearn_l2d._torch._e_steps import evidence_lower_bound, responsibilities
+from sklearn_l2d._torch._e_steps import responsibilities
 
 
 def e_step(model, **options):

@@ -11,6 +11,7 @@ from torch import nn
 
 from sklearn_l2d._torch import _seeding
 from sklearn_l2d._torch._seeding import OwnRandom, _dropout, own_generator, own_state, resolve_device
+from sklearn_l2d.crowd import NetClassifier
 
 ONES = torch.ones(60)
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -317,3 +318,56 @@ def test_own_random_on_the_gpu(kind):
     first = numbers(0, 0)
     assert torch.equal(numbers(0, 1), first)
     assert not torch.equal(numbers(1, 0), first)
+
+
+class Noisy(torch.optim.SGD):
+    """An optimizer of a user that draws random numbers."""
+
+    def step(self, closure=None):
+        with torch.no_grad():
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    if parameter.grad is not None:
+                        parameter.grad += 0.1 * torch.randn_like(parameter)
+        return super().step(closure)
+
+
+class NoisyGradient(torch.nn.Module):
+    """A module of a user whose backward pass draws random numbers."""
+
+    def __init__(self, n_outputs):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, n_outputs)
+        self.layer.weight.register_hook(lambda gradient: gradient + 0.1 * torch.randn_like(gradient))
+
+    def forward(self, X):
+        return self.layer(X)
+
+
+@pytest.mark.parametrize("settings", [{"optimizer": Noisy}, {"module": NoisyGradient}], ids=str)
+def test_optimizers_and_backward_passes_draw_from_the_training_too(settings):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 4)), np.arange(60) % 3
+
+    def proba(global_seed):
+        torch.manual_seed(global_seed)
+        before = torch.get_rng_state()
+        net = NetClassifier(max_epochs=3, random_state=0, **settings).fit(X, y)
+        assert torch.equal(torch.get_rng_state(), before)
+        return net.predict_proba(X)
+
+    state = torch.get_rng_state()
+    try:
+        np.testing.assert_array_equal(proba(1), proba(2))
+    finally:
+        torch.set_rng_state(state)
+
+
+def test_tensors_filled_with_floats_have_the_usual_type():
+    torch.set_default_dtype(torch.float64)
+    try:
+        with OwnRandom(own_generator(0)):
+            assert torch.full((2,), 0.1).dtype == torch.arange(0.0, 1.0, 0.5).dtype == torch.float32
+            assert torch.full((2,), 1).dtype == torch.int64
+    finally:
+        torch.set_default_dtype(torch.float32)
