@@ -9,6 +9,7 @@ the outputs. `threads` fits every estimator of the tests' registry that has a ne
 """
 
 import ast
+import hashlib
 import inspect
 import subprocess
 import sys
@@ -42,8 +43,13 @@ def figures(seeds):
         for cell in cells[:: max(1, len(cells) // _N_CELLS)][:_N_CELLS]:
             measured = next(iter(experiment.measure([cell])))
             shown = {figure: value for figure, value in measured.items() if "seconds" not in figure}
-            rows.append([name, *cell[1:], ", ".join(f"{k} {v!r}" for k, v in shown.items())])
+            rows.append([name, *cell[1:], ", ".join(f"{k} {to_the_last_digit(v)}" for k, v in shown.items())])
     table("Figures to the last digit", ["experiment", "set", "size", "seed", "method", "figures"], rows)
+
+
+def to_the_last_digit(value):
+    """A number in full, and whatever is larger, such as a matrix of memberships, as the hash of its text."""
+    return str(value) if np.isscalar(value) else "sha256 " + hashlib.sha256(repr(value).encode()).hexdigest()[:16]
 
 
 def threads(seeds):
