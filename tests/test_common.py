@@ -45,6 +45,19 @@ def fitted(instance, crowd, **params):
     return fit(instance, clone(instance.estimator).set_params(**params), crowd)
 
 
+@pytest.fixture(scope="module")
+def fitted_once(crowd):
+    """Copies of instances that are fitted to the crowd once for the whole module."""
+    learnt = {}
+
+    def copied(instance):
+        if str(instance) not in learnt:
+            learnt[str(instance)] = fitted(instance, crowd)
+        return copy.deepcopy(learnt[str(instance)])
+
+    return copied
+
+
 def settings(estimator):
     """Parameters without the parts that are estimators: theirs are listed beside them, and two are never equal."""
     return {name: value for name, value in estimator.get_params().items() if not isinstance(value, BaseEstimator)}
@@ -62,8 +75,8 @@ def test_estimator_checks_of_sklearn(estimator, check):
 
 
 @each_instance
-def test_clone_of_a_fitted_estimator_is_unfitted_and_equal(instance, crowd):
-    estimator = fitted(instance, crowd)
+def test_clone_of_a_fitted_estimator_is_unfitted_and_equal(instance, crowd, fitted_once):
+    estimator = fitted_once(instance)
     copied = clone(estimator)
     assert [name for name in vars(copied) if name.endswith("_")] == []
     assert str(copied) == str(estimator)
@@ -71,8 +84,8 @@ def test_clone_of_a_fitted_estimator_is_unfitted_and_equal(instance, crowd):
 
 
 @each_instance
-def test_pickle_predicts_the_same_and_does_not_grow_with_the_data(instance, crowd):
-    small, large = fitted(instance, crowd), fitted(instance, make_crowd(n_samples=400))
+def test_pickle_predicts_the_same_and_does_not_grow_with_the_data(instance, crowd, fitted_once):
+    small, large = fitted_once(instance), fitted(instance, make_crowd(n_samples=400))
     sizes = [len(pickle.dumps(estimator)) for estimator in (small, large)]
     if instance.kind != "clusterer":  # which keeps a label for every row, as in scikit-learn
         assert abs(sizes[1] - sizes[0]) < 500  # one column of X alone would add 340 * 4 bytes
@@ -80,8 +93,8 @@ def test_pickle_predicts_the_same_and_does_not_grow_with_the_data(instance, crow
 
 
 @each_instance
-def test_fit_twice_is_fit_once(instance, crowd):
-    once = fitted(instance, crowd)
+def test_fit_twice_is_fit_once(instance, crowd, fitted_once):
+    once = fitted_once(instance)
     twice = fit(instance, fitted(instance, make_crowd(random_state=1)), crowd)
     assert_same_outputs(instance, twice, once, crowd)
     if hasattr(once, "history_"):
@@ -89,8 +102,8 @@ def test_fit_twice_is_fit_once(instance, crowd):
 
 
 @each_net
-def test_the_seed_decides(instance, crowd):
-    estimator = fitted(instance, crowd)
+def test_the_seed_decides(instance, crowd, fitted_once):
+    estimator = fitted_once(instance)
     assert_same_outputs(instance, fitted(instance, crowd), estimator, crowd)
     other, mine = outputs(instance, fitted(instance, crowd, random_state=1), crowd), outputs(instance, estimator, crowd)
     assert any(not np.array_equal(other[name], mine[name]) for name in mine)
@@ -189,19 +202,19 @@ def test_parameters_and_data_are_not_changed(instance, crowd):
 
 
 @each_instance
-def test_read_only_input_is_enough(instance, crowd):
+def test_read_only_input_is_enough(instance, crowd, fitted_once):
     frozen = copy.deepcopy(crowd)
     for array in frozen.values():
         array.flags.writeable = False
-    assert_same_outputs(instance, fitted(instance, frozen), fitted(instance, crowd), frozen)
+    assert_same_outputs(instance, fitted(instance, frozen), fitted_once(instance), frozen)
 
 
 @each_instance
 @pytest.mark.parametrize("fault", ["nan in X", "nan in y", "rows", "unscaled"])
-def test_a_fit_that_fails_leaves_the_last_one_usable(instance, crowd, fault):
+def test_a_fit_that_fails_leaves_the_last_one_usable(instance, crowd, fitted_once, fault):
     if instance not in fitted_to("y" if fault in ("nan in y", "rows") else "X"):
         pytest.skip("is not fitted to the faulty part")
-    estimator = fitted(instance, crowd)
+    estimator = fitted_once(instance)
     before = copy.deepcopy(vars(estimator))
     bad = copy.deepcopy(crowd)
     bad.X = pd.DataFrame(bad.X).add_prefix("new ").assign(more=1.0)
@@ -218,19 +231,18 @@ def test_a_fit_that_fails_leaves_the_last_one_usable(instance, crowd, fault):
         pytest.skip("trains no net that could diverge")
     with pytest.raises((ValueError, FloatingPointError)):
         fit(instance, estimator, bad)
-    assert_same_outputs(instance, estimator, fitted(instance, crowd), crowd)
+    assert_same_outputs(instance, estimator, fitted_once(instance), crowd)
     assert set(vars(estimator)) == set(before)
     assert estimator.n_features_in_ == 4
 
 
 @each_instance
-def test_frames_and_string_labels_mean_the_same(instance):
-    crowd = make_crowd()
+def test_frames_and_string_labels_mean_the_same(instance, crowd, fitted_once):
     named = make_crowd(labels=("cat", "dog", "eel"))
     named.X = pd.DataFrame(named.X, columns=list("abcd"), index=np.arange(60) * 7)
     named.counts = pd.DataFrame(named.counts, columns=named.labels)[["eel", "cat", "dog"]]
     named.annotations = pd.DataFrame(named.annotations, columns=[f"expert {m}" for m in range(5)])
-    plain, frames = fitted(instance, crowd), fitted(instance, named)
+    plain, frames = fitted_once(instance), fitted(instance, named)
     if instance in fitted_to("y"):
         assert frames.classes_.tolist() == ["cat", "dog", "eel"]
     if instance in fitted_to("X"):
@@ -245,8 +257,8 @@ def test_frames_and_string_labels_mean_the_same(instance):
 @each_annotator
 @pytest.mark.parametrize("n_rows", [5, 23], ids=["as many rows as experts", "more rows than experts"])
 @pytest.mark.parametrize("frame", [False, True], ids=["array", "frame"])
-def test_pandas_output_has_a_row_per_expert(instance, crowd, n_rows, frame):
-    estimator = fitted(instance, crowd).set_output(transform="pandas")
+def test_pandas_output_has_a_row_per_expert(instance, crowd, fitted_once, n_rows, frame):
+    estimator = fitted_once(instance).set_output(transform="pandas")
     X, annotations = crowd.X[:n_rows], crowd.annotations[:n_rows]
     if frame:
         X = pd.DataFrame(X, index=100 + np.arange(n_rows))
@@ -370,8 +382,8 @@ def test_unlabelled_items_reach_the_gate_scaled(instance, crowd):
 
 
 @each_deferrer
-def test_rows_of_weight_zero_do_not_count_in_score(instance, crowd):
-    estimator = fitted(instance, crowd)
+def test_rows_of_weight_zero_do_not_count_in_score(instance, crowd, fitted_once):
+    estimator = fitted_once(instance)
     weight = np.arange(60) % 3 > 0
     weighted = estimator.score(crowd.X, crowd.y, annotations=crowd.annotations, sample_weight=2.0 * weight)
     subset = estimator.score(crowd.X[weight], crowd.y[weight], annotations=crowd.annotations[weight])
@@ -379,8 +391,8 @@ def test_rows_of_weight_zero_do_not_count_in_score(instance, crowd):
 
 
 @each_deferrer
-def test_scores_decisions_and_consultations_agree(instance, crowd):
-    estimator = fitted(instance, crowd)
+def test_scores_decisions_and_consultations_agree(instance, crowd, fitted_once):
+    estimator = fitted_once(instance)
     n_targets, n_experts = len(estimator.targets_), estimator.n_experts_
     scores, deferral = estimator.decision_function(crowd.X), estimator.predict_deferral(crowd.X)
     assert scores.shape == (60, n_targets + 1)
@@ -438,8 +450,8 @@ def test_mixins_only_add(instance):
 
 
 @each_deferrer
-def test_row_by_row_gives_what_a_batch_gives(instance, crowd):
-    estimator = fitted(instance, crowd)
+def test_row_by_row_gives_what_a_batch_gives(instance, crowd, fitted_once):
+    estimator = fitted_once(instance)
     whole = outputs(instance, estimator, crowd)
     for name in ("predict_proba", "decision_function", "predict_expert_correctness"):
         one_by_one = np.concatenate([getattr(estimator, name)(row[None]) for row in crowd.X])
