@@ -733,8 +733,26 @@ def is_long(table, names=_COLUMNS):
     columns = set(getattr(table, "column_names", None) or getattr(table, "columns", ()))  # Arrow calls them otherwise
     lacking = [name for name in names if name not in columns]
     if len(lacking) == 1:
-        raise ValueError(f"table lacks the columns {lacking}; name yours with task=, annotator= and label=.")
+        raise no_columns("table", lacking)
     return not lacking
+
+
+def no_columns(table, lacking):
+    """Error of a long table without some of its columns."""
+    return ValueError(f"{table} lacks the columns {lacking}; name yours with task=, annotator= and label=.")
+
+
+def no_name(column, rows):
+    """Error of a long table that does not say which item or who."""
+    return ValueError(f"table has no {column} in rows {some(rows.tolist())}; drop them.")
+
+
+def repeated_pairs(task, annotator, rows):
+    """Error of a long table in which somebody answers an item again."""
+    return ValueError(
+        f"table repeats a pair of {task} and {annotator} in rows {some(rows.tolist())}; drop repeats, or pass "
+        "duplicates='last' or 'count'."
+    )
 
 
 def _from_sparse(matrix, classes, tasks):
@@ -769,9 +787,6 @@ def _from_long(table, classes, missing_label, duplicates, names, tasks):
         codes = []
         for numbering, values, name in zip(known, columns, names, strict=True):
             labels, local = factorize(values)
-            if name != names[2] and any(is_na(label) for label in labels):
-                absent = np.array([is_na(label) for label in labels])[local]
-                raise ValueError(f"table has no {name} in rows {some(rows[absent].tolist())}; drop them.")
             if name == names[2]:
                 # known classes come first, so that -1 is a vote where it is a class
                 fresh = [label for label in labels if label not in numbering.place and not is_missing(label)]
@@ -780,6 +795,8 @@ def _from_long(table, classes, missing_label, duplicates, names, tasks):
                         f"table holds labels {some(fresh)} that are not in classes {some(classes.tolist())}."
                     )
                 numbering.add(fresh)
+            elif any(is_na(label) for label in labels):
+                raise no_name(name, rows[np.array([is_na(label) for label in labels])[local]])
             else:
                 numbering.add(labels)
             codes.append(np.array([numbering.place.get(label, -1) for label in labels], dtype=np.int64)[local])
@@ -805,10 +822,7 @@ def _from_long(table, classes, missing_label, duplicates, names, tasks):
         if duplicates == "error":
             pairs = np.append(again, False) | np.insert(again, 0, False)
             where = np.sort(order[pairs])
-            raise ValueError(
-                f"table repeats a pair of {names[0]} and {names[1]} in rows "
-                f"{some(np.concatenate(index)[where].tolist())}; drop repeats, or pass duplicates='last' or 'count'."
-            )
+            raise repeated_pairs(*names[:2], np.concatenate(index)[where])
         order = order[np.append(~again, True)]  # the last of equal ones
     votes = object.__new__(Votes)
     return votes._set(
@@ -847,7 +861,7 @@ def _batches(table, names):
         with parquet.ParquetFile(table, pre_buffer=False) as file:
             lacking = [name for name in names if name not in file.schema_arrow.names]
             if lacking:
-                raise ValueError(f"{table} lacks the columns {lacking}; name yours with task=, annotator= and label=.")
+                raise no_columns(table, lacking)
             for batch in file.iter_batches(_BATCH, columns=list(names)):
                 frame = batch.to_pandas()
                 yield [_column(frame[name]) for name in names], np.arange(start, start + len(frame))

@@ -133,4 +133,4 @@ def check_answers(annotations, n_rows, deferrer, method):
         )
     else:
         columns = np.arange(len(names))
-    return Votes(votes.item, columns[votes.annotator], votes.label, len(votes), votes.classes, experts, votes.tasks)
+    return Votes(votes.item, columns[votes.annotator], votes.label, len(votes), votes.classes, experts)

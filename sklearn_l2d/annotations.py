@@ -19,8 +19,10 @@ from ._encoding import (
     encode_table,
     is_frame,
     make_votes,
+    no_columns,
+    no_name,
     one_vote_each,
-    some,
+    repeated_pairs,
     sorted_labels,
     tally,
 )
@@ -341,13 +343,13 @@ def from_long(table, *, form="wide", duplicates="error", task="task", annotator=
         raise ValueError(f"form={form!r} is unknown; use 'wide' or 'votes'.")
     lacking = [name for name in (task, annotator, label) if name not in table.columns]
     if lacking:
-        raise ValueError(f"table lacks the columns {lacking}; name yours with task=, annotator= and label=.")
+        raise no_columns("table", lacking)
     if form == "votes":
         return encode_votes(table, duplicates=duplicates, task=task, annotator=annotator, label=label)
     for name in (task, annotator):
         absent = table[name].isna().to_numpy()
         if absent.any():
-            raise ValueError(f"table has no {name} in rows {some(table.index[absent].tolist())}; drop them.")
+            raise no_name(name, table.index[absent])
     tasks = pd.Index(table[task].unique(), name=task)
     people = pd.Index(sorted_labels(table[annotator].unique().tolist(), "table"), name=annotator)
     votes = table[table[label].notna()]
@@ -358,10 +360,7 @@ def from_long(table, *, form="wide", duplicates="error", task="task", annotator=
         return pd.DataFrame(counts, index=tasks, columns=pd.Index(classes.tolist(), name=label))
     repeated = votes.duplicated([task, annotator], keep=False).to_numpy()
     if repeated.any() and duplicates == "error":
-        raise ValueError(
-            f"table repeats a pair of {task} and {annotator} in rows "
-            f"{some(votes.index[repeated].tolist())}; drop repeats, or pass duplicates='last' or 'count'."
-        )
+        raise repeated_pairs(task, annotator, votes.index[repeated])
     if (cells := len(tasks) * len(people)) > _MANY_CELLS:
         warn(
             f"the wide table of {len(tasks):,} tasks and {len(people):,} annotators has {cells:,} cells for "

@@ -193,7 +193,7 @@ METHODS_DIFFERENT = {
         "TallyMixin.onboard",
         "the experts are known": "BaseDeferrer.predict_team BaseDeferrer.score GatedDeferrer.partial_fit",
     },
-    "experts": {"they leave": "BaseDeferrer.offboard DeferrerWrapper.offboard"},
+    "experts": {"they leave": "BaseDeferrer.offboard"},
     "y": {
         "it is ignored": "AgreementClustering.fit AgreementClustering.fit_predict FuzzyCMeans.fit",
         "it holds votes": "AnnotatorLDA.fit",

@@ -104,8 +104,8 @@ def own_generator(seed):
 def _with_generator(func):
     """The overload of a random operation that takes a generator, or None."""
     packet, (_, _, overload) = func.overloadpacket, str(func).rpartition(".")
-    of_default = "generator" if overload == "default" else f"{overload}_generator"
-    for name in (overload, of_default, "low_generator_dtype" if overload == "low_dtype" else of_default):
+    with_one = {"default": "generator", "low_dtype": "low_generator_dtype"}.get(overload, f"{overload}_generator")
+    for name in (overload, with_one):
         if name in packet.overloads():
             candidate = getattr(packet, name)
             if any(argument.name == "generator" for argument in candidate._schema.arguments):

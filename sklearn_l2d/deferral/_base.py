@@ -47,7 +47,7 @@ class Team:
     y: np.ndarray
     y_codes: np.ndarray
     votes: Votes
-    unlabeled: Items
+    unlabeled: Items | None
 
     @cached_property
     def codes(self):
@@ -55,7 +55,7 @@ class Team:
         return self.votes.to_codes()
 
 
-_EXAMPLES = {"clusterer": "AnnotatorLDA()", "classifier": "LogisticRegression()"}
+_EXAMPLES = {"classifier": "LogisticRegression()", "clusterer": "AnnotatorLDA()"}  # of the parts of a deferrer
 
 
 def _has_experts(deferrer):
@@ -67,9 +67,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     A subclass learns in `_learn(team)`, which sets `classifier_`, `temperature_`, `n_iter_`, `history_`, the targets by
     `_set_targets` and the shares by `_report_shares`, and scores items in `_scores(items)`. It may override
-    `_check_settings` to refuse parameters, `_array_form` to describe `X`, `_parts` to name the estimators among its
-    parameters, `_bounds` to bound the shares of the targets and experts, and `_silence` to say how experts without any
-    annotation are treated.
+    `_check_settings` to refuse parameters, `_array_form` to describe `X`, `_bounds` to bound the shares of the targets
+    and experts, and `_silence` to say how experts without any annotation are treated.
     """
 
     __metadata_request__fit: ClassVar = {"annotations": True, "X_unlabeled": True}
@@ -502,10 +501,6 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """Floating type of the items, and whether they may have more than two dimensions."""
         return {"dtype": "float64", "allow_nd": False}
 
-    def _parts(self):
-        """Estimators among the parameters that a user may have frozen, by name."""
-        return {}
-
     def _default_classifier(self):
         """The classifier if the parameter is None."""
         return NetClassifier()
@@ -540,6 +535,11 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             self._learn(team)
         else:
             self._fit_nobody(team)
+
+    def _parts(self):
+        """Estimators among the parameters, which a user may have frozen, by name."""
+        params = self.get_params(deep=False)
+        return {name: params[name] for name in _EXAMPLES if name in params}
 
     def _draw_seed(self):
         return int(check_random_state(self.random_state).randint(2**31 - 1))

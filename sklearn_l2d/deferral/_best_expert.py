@@ -97,9 +97,6 @@ class BestExpert(TallyMixin, BaseDeferrer):
         self.missing_label = missing_label
         self.random_state = random_state
 
-    def _parts(self):
-        return {"classifier": self.classifier}
-
     def _learn(self, team):
         self._fit_classifier(team)
         self._single_targets()

@@ -90,9 +90,6 @@ class ClassifierOnly(TallyMixin, BaseDeferrer):
         self.missing_label = missing_label
         self.random_state = random_state
 
-    def _parts(self):
-        return {"classifier": self.classifier}
-
     def _learn(self, team):
         self._fit_classifier(team)
         self._set_targets(np.array(["anybody"], dtype=object), np.ones((self.n_experts_, 1)))

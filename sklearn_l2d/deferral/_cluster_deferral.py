@@ -434,9 +434,6 @@ class ClusterDeferral(GatedDeferrer):
         )
         return np.eye(len(self.classes_))[consensus.argmax(1)]
 
-    def _parts(self):
-        return {"classifier": self.classifier, "clusterer": self.clusterer}
-
     def _group_bounds(self):
         return self.cluster_workload if len(self.targets_) else None
 

@@ -159,9 +159,6 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
         super()._check_settings(y)
         check_in_one_target(share_bounds(self.coverage, self.workload, None, self.experts_, []), self.experts_)
 
-    def _parts(self):
-        return {"classifier": self.classifier}
-
     def _bounds(self, roster):
         workload = of_roster(self.workload, "workload", self._fit_experts, roster.experts, 1)
         return share_bounds(self.coverage, workload, None, roster.experts, self.targets_)

@@ -283,9 +283,6 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
         check_net(self.get_params(deep=False))
         check_feature_layers(self.hidden_layer_sizes)
 
-    def _parts(self):
-        return {"classifier": self.classifier}
-
     def _default_classifier(self):
         return NetClassifier(device=self.device)
 

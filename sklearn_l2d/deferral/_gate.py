@@ -338,9 +338,6 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
     def _array_form(self):
         return {"dtype": self.dtype, "allow_nd": self.module is not None}
 
-    def _parts(self):
-        return {"classifier": self.classifier}
-
     def _default_classifier(self):
         return NetClassifier(class_weight=self.class_weight, device=self.device)
 

@@ -177,9 +177,6 @@ class TwoStageDeferral(SurrogateDeferrer):
         super()._check_settings(y)
         check_prices(self.consultation_cost, self.experts_)
 
-    def _parts(self):
-        return {"classifier": self.classifier}
-
     def _default_classifier(self):
         return NetClassifier(class_weight=self.class_weight, device=self.device)
 

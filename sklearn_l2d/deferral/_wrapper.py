@@ -57,29 +57,6 @@ class DeferrerWrapper(BaseDeferrer):
         check_is_fitted(self)
         return self.deferrer_.predict_expert_correctness(X)
 
-    @atomic
-    def offboard(self, experts):
-        """Remove experts from the roster, without training.
-
-        Parameters
-        ----------
-        experts : sequence of hashable, or one name
-            Names of the experts.
-
-        Returns
-        -------
-        self : object
-            The deferrer with a smaller roster. No item is deferred to a target without members until an expert joins
-            it.
-
-        Raises
-        ------
-        ValueError
-            If a name is unknown.
-        """
-        check_is_fitted(self)
-        self._adopt(copy.copy(self.deferrer_).offboard(experts))
-
     @available_if(_has("onboard"))
     @atomic
     def onboard(self, experts, X, annotations, y=None):
@@ -124,6 +101,11 @@ class DeferrerWrapper(BaseDeferrer):
     def _adopt(self, deferrer):
         """Accept a deferrer with another roster."""
         self.deferrer_ = deferrer
+
+    def _set_roster(self, roster):
+        deferrer = copy.copy(self.deferrer_)
+        deferrer._set_roster(roster)
+        self._adopt(deferrer)
 
     def _check_items(self, X, reset=False):
         return self.deferrer_._check_items(X, reset)
