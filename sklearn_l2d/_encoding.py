@@ -10,6 +10,8 @@ from scipy.sparse import coo_array, csr_array, issparse
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.multiclass import check_classification_targets
 
+from ._numerics._matrices import ragged_rows
+
 BLOCK = 1 << 20  # cells per block, so that temporary arrays have at most a few tens of MB
 _WIDEST_LOOKUP = 1 << 16
 _COUNT_ROWS = 1 << 16  # rows per block of sparse counts
@@ -534,6 +536,11 @@ class Votes:
         """Where the answers to each item start, and last their number: ndarray of shape (n_items + 1,)."""
         return np.searchsorted(self.item, np.arange(self.n_items + 1))
 
+    @property
+    def n_answers(self):
+        """Number of answers of each annotator: ndarray of int of shape (n_annotators,)."""
+        return np.bincount(self.annotator, minlength=len(self.annotators))
+
     def __getitem__(self, key):
         rows, columns = key if isinstance(key, tuple) else (key, slice(None))
         votes = self if _is_all(columns) else self._of_annotators(columns)
@@ -555,6 +562,21 @@ class Votes:
             The selected ones.
         """
         return self[indices] if axis == 0 else self[:, indices]
+
+    def select(self, answers):
+        """Keep some of the answers, for all items and annotators.
+
+        Parameters
+        ----------
+        answers : ndarray of bool of shape (n_answers,)
+            Which to keep.
+
+        Returns
+        -------
+        votes : Votes
+            With these answers.
+        """
+        return self._with(self.item[answers], self.annotator[answers], self.label[answers])
 
     def recode(self, classes):
         """The same votes as positions in other classes.
@@ -598,7 +620,7 @@ class Votes:
         """
         classes = check_classes(classes)
         kept = np.isin(self.classes, classes)[self.label]
-        return self._with(self.item[kept], self.annotator[kept], self.label[kept]).recode(classes)
+        return self.select(kept).recode(classes)
 
     def to_codes(self):
         """Table of class positions.
@@ -666,11 +688,7 @@ class Votes:
     def _of_items(self, rows):
         """Votes for some items: a slice, positions or a mask."""
         rows = _select(rows, self.n_items, "items")
-        starts = self.starts
-        first, size = starts[rows], np.diff(starts)[rows]
-        item = np.repeat(np.arange(len(rows)), size)
-        # answers of an item lie side by side: count on from where the first one lies
-        answer = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size) + np.repeat(first, size)
+        item, answer = ragged_rows(self.starts, rows)
         tasks = None if self.tasks is None else self.tasks[rows]
         return self._with(item, self.annotator[answer], self.label[answer], n_items=len(rows), tasks=tasks)
 

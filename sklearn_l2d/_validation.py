@@ -10,6 +10,8 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from ._encoding import Votes, check_row_count, is_frame, make_votes, some
 from ._sklearn import warn
 
+_BLOCK = 1 << 23  # numbers of the arrays that are made for a block of items
+
 
 @dataclass(frozen=True)
 class Items:
@@ -28,6 +30,16 @@ class Items:
 
     def __len__(self):
         return len(self.array)
+
+    def blocks(self, width):
+        """Yield consecutive items, so few at a time that arrays of `width` numbers for each stay small."""
+        step = max(1, _BLOCK // width)
+        if step >= len(self):
+            yield self
+            return
+        for start in range(0, len(self), step):
+            rows = slice(start, start + step)
+            yield Items(self.given.iloc[rows] if is_frame(self.given) else self.given[rows], self.array[rows])
 
 
 def check_items(estimator, X, *, reset=False, dtype="float64", allow_nd=False):
@@ -85,7 +97,7 @@ def check_annotations(annotations, classes, missing_label, n_rows, silence):
             "misspelt, correct them."
         )
     check_row_count(votes, n_rows, "annotations")
-    silent = votes.annotators[np.bincount(votes.annotator, minlength=len(votes.annotators)) == 0]
+    silent = votes.annotators[votes.n_answers == 0]
     if len(silent) and len(silent) == len(votes.annotators):
         raise ValueError("annotations are all missing; pass some, or None to go without experts.")
     if len(silent):

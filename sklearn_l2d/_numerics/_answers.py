@@ -4,14 +4,16 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
+_MANY_BEST = 2_000  # undominated rows, from which a search for more of them is not worth its time
 
-def tally_answers(codes, truth):
+
+def tally_votes(votes, truth):
     """Count right answers and answers of each expert per class.
 
     Parameters
     ----------
-    codes : ndarray of shape (n, M)
-        Encoded annotations, -1 missing.
+    votes : Votes
+        Answers of M experts to n items, with C classes.
     truth : ndarray of shape (n, C)
         Distribution of the true class, one-hot if it is known.
 
@@ -20,16 +22,12 @@ def tally_answers(codes, truth):
     right, seen : ndarrays of shape (M, C)
         Expected numbers of right answers and of answers.
     """
-    item, who = np.nonzero(codes >= 0)
-    return tally_votes(item, who, codes[item, who], codes.shape[1], truth)
-
-
-def tally_votes(item, expert, label, n_experts, truth):
-    """As `tally_answers`, from the item, the expert and the label of every answer."""
-    seen, right = np.zeros((2, n_experts, truth.shape[1]))
-    np.add.at(seen, expert, truth[item])
-    np.add.at(right, (expert, label), truth[item, label])
-    return right, seen
+    n_experts, n_classes = len(votes.annotators), truth.shape[1]
+    cell = votes.annotator * np.int64(n_classes) + votes.label
+    right = np.bincount(cell, truth[votes.item, votes.label], minlength=n_experts * n_classes)
+    # all classes at once would take n_classes numbers for every answer
+    seen = [np.bincount(votes.annotator, of_class[votes.item], minlength=n_experts) for of_class in truth.T]
+    return right.reshape(n_experts, n_classes), np.column_stack(seen)
 
 
 def shrunken_correctness(right, seen, center, strength):
@@ -38,7 +36,7 @@ def shrunken_correctness(right, seen, center, strength):
     Parameters
     ----------
     right, seen : ndarrays of shape (M, C)
-        As returned by `tally_answers`.
+        As returned by `tally_votes`.
     center : float
         Correctness of all experts.
     strength : tuple of float
@@ -54,7 +52,7 @@ def own_correctness(right, seen, center, strength):
     Parameters
     ----------
     right, seen : ndarrays of shape (M, C)
-        As returned by `tally_answers`.
+        As returned by `tally_votes`.
     center, strength : float
         Correctness of all experts, and the number of answers that it counts as.
     """
@@ -114,6 +112,23 @@ def expected_correctness(proba, correctness):
     return np.column_stack([proba @ correctness.T, proba.max(1)])
 
 
+def undominated(values):
+    """Positions of the rows of `values` (M, C) that no other row reaches in every column; the first of equal rows.
+
+    Only they can have the largest mean of their columns, whatever the weights. Where they are many, all rows are
+    returned, which are found sooner.
+    """
+    kept = np.empty(values.shape)
+    positions = []
+    for position in np.argsort(-values.sum(1), kind="stable"):  # a row can only be reached by one with a larger sum
+        if len(positions) >= _MANY_BEST:
+            return np.arange(len(values))
+        if not (kept[: len(positions)] >= values[position]).all(1).any():
+            kept[len(positions)] = values[position]
+            positions.append(position)
+    return np.sort(np.array(positions, dtype=np.intp))
+
+
 def competence_posterior(right, seen, center, strengths):
     """Mean and variance of the competence of each expert per class.
 
@@ -123,7 +138,7 @@ def competence_posterior(right, seen, center, strengths):
     Parameters
     ----------
     right, seen : ndarrays of shape (M, C)
-        Right answers and answers, as returned by `tally_answers`.
+        Right answers and answers, as returned by `tally_votes`.
     center : float
         Correctness of all experts.
     strengths : tuple of float
@@ -204,21 +219,6 @@ def team_log_likelihood(codes, y_codes, classifier_proba, likelihood, absent):
     """``ln p(y | answer)`` (n, M + 1) of the experts and, last, of the classifier."""
     people = log_likelihood_of_answers(codes, y_codes, likelihood, absent)
     return np.column_stack([people, np.log(expected_likelihood(classifier_proba, y_codes, likelihood))])
-
-
-def absent_likelihood(codes, y_codes, likelihood, correctness):
-    """Likelihood (n, M) of the truth for missing annotations, integrated over the answer; None if there are none.
-
-    The integral (PL2D Eq. 17, corrected: exact, no mean field) assumes that the answer is right with the expert's
-    correctness on the true class, and that wrong answers are uniform. In experiments, the behaviours of a clusterer,
-    which do not know the truth, told experts apart less well.
-    """
-    if (codes >= 0).all():
-        return None
-    right = correctness.T[y_codes]
-    when_right = np.diagonal(likelihood)[y_codes, None]
-    when_wrong = (likelihood[y_codes].sum(1, keepdims=True) - when_right) / (len(likelihood) - 1)
-    return right * when_right + (1 - right) * when_wrong
 
 
 def fit_temperature(log_proba, y_codes):

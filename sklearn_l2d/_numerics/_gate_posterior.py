@@ -3,10 +3,14 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import block_diag
+from scipy.sparse import csr_array, hstack
 from scipy.special import logsumexp
 
 from .._sklearn import one_blas_thread
+from ._evidence import Evidence, Mixture
 from ._shares import (
+    Curvature,
     check_share_sums,
     minimise_share_dual,
     normalised_weight,
@@ -19,13 +23,15 @@ from ._shares import (
 
 # Keeps a reachable target alive in the linear domain, whatever the gate thinks of it.
 _TINY = 1e-300
+# From this many multipliers on, a matrix of their curvature takes longer than a few products with it.
+_MANY_MULTIPLIERS = 2_000
 
 
 class GatePosterior(NamedTuple):
-    """Projected posterior: `targets` (n, K), `experts` (n, M), the multipliers and their certificate."""
+    """Projected posterior: `targets` (n, K), `experts` (n, M) or None, the multipliers and their certificate."""
 
     targets: np.ndarray
-    experts: np.ndarray
+    experts: np.ndarray | None
     target_dual: np.ndarray
     expert_dual: np.ndarray
     n_iter: int
@@ -37,10 +43,17 @@ def gate_log_likelihood(log_gate, selection, log_likelihood):
 
     Parameters are those of `gate_posterior`, with `log_gate` normalised. Returns a float.
     """
+    log_target = log_gate + target_log_likelihood(selection, log_likelihood)
+    return float(normalised_weight(None, len(log_gate)) @ logsumexp(log_target, axis=1))
+
+
+def target_log_likelihood(selection, log_likelihood):
+    """Log-likelihood (n, K) of the mixture of the members of each target; parameters as in `gate_posterior`."""
+    if isinstance(log_likelihood, Evidence):
+        return log_likelihood.of_targets(selection)
     likelihood, peak = row_exponentials(log_likelihood, 0.0)
     with np.errstate(divide="ignore"):
-        log_target = log_gate + np.log(likelihood @ selection.T)
-    return float(normalised_weight(None, len(peak)) @ (logsumexp(log_target, axis=1) + peak))
+        return np.log(likelihood @ selection.T) + peak[:, None]
 
 
 @one_blas_thread
@@ -67,8 +80,9 @@ def gate_posterior(
         Log-probabilities of the gate, the classifier's target included.
     selection : ndarray of shape (n_targets, n_experts)
         Selection weights within each target, rows sum to 1; the classifier counts as an expert.
-    log_likelihood : ndarray of shape (n_items, n_experts)
-        `ln p(y | annotation)` of each expert and of the classifier.
+    log_likelihood : ndarray of shape (n_items, n_experts) or Evidence
+        `ln p(y | annotation)` of each expert and of the classifier. With an `Evidence`, the cost grows with the number
+        of annotations, and the posterior of the experts is not returned.
     target_bounds, expert_bounds : tuple (lower, upper) of array-like, default=None
         Bounds of the mean shares of targets and of experts; None sets no bounds.
     target_dual, expert_dual : ndarray, default=None
@@ -82,6 +96,9 @@ def gate_posterior(
     n_targets, n_experts = selection.shape
     target_bounds = check_share_sums(*(target_bounds or (np.zeros(n_targets), np.ones(n_targets))))
     expert_bounds = check_share_sums(*(expert_bounds or (np.zeros(n_experts), np.ones(n_experts))))
+    both = log_gate, selection, log_likelihood, (target_bounds, expert_bounds), (target_dual, expert_dual)
+    if isinstance(log_likelihood, Evidence):
+        return _posterior_of_both(_sparse_moments, *both)
     if not restricts(*expert_bounds):
         likelihood, _ = row_exponentials(log_likelihood, 0.0)
         reached = likelihood @ selection.T
@@ -99,11 +116,17 @@ def gate_posterior(
         targets = gate * (_safe_divide(experts, reached) @ selection.T)
         return GatePosterior(targets, experts, np.zeros(n_targets), dual, n_iter, violation)
 
+    return _posterior_of_both(_pair_moments, *both)
+
+
+def _posterior_of_both(moments, log_gate, selection, log_likelihood, bounds, duals):
+    """Posterior under bounds on targets and experts at once; `bounds` and `duals` hold those of the targets first."""
+    n_targets = len(selection)
     weight = normalised_weight(None, len(log_gate))
-    lower, upper = (np.concatenate(pair) for pair in zip(target_bounds, expert_bounds, strict=True))
-    start = np.concatenate([start_dual(target_dual, *target_bounds), start_dual(expert_dual, *expert_bounds)])
+    lower, upper = (np.concatenate(pair) for pair in zip(*bounds, strict=True))
+    start = np.concatenate([start_dual(dual, *pair) for dual, pair in zip(duals, bounds, strict=True)])
     open_ = np.flatnonzero(np.isfinite(start))
-    evaluate, curvature = _pair_moments(log_gate, selection, log_likelihood, weight, start, open_)
+    evaluate, curvature = moments(log_gate, selection, log_likelihood, weight, start, open_)
     dual, shares, (targets, experts, _), n_iter = minimise_share_dual(
         evaluate, curvature, lower[open_], upper[open_], start[open_], overlap=2
     )
@@ -147,3 +170,52 @@ def _pair_moments(log_gate, selection, log_likelihood, weight, start, open_):
         return mean[np.ix_(open_[active], open_[active])] - (both * weight[:, None]).T @ both
 
     return evaluate, curvature
+
+
+def _sparse_moments(log_gate, selection, evidence, weight, start, open_):
+    """The functions of `_pair_moments` from `Evidence`; where multipliers are many, the curvature is a product."""
+    n_targets = len(selection)
+    full = start.copy()
+
+    def evaluate(dual):
+        full[open_] = dual
+        gate, gate_peak = row_exponentials(log_gate, full[:n_targets])
+        mixture = Mixture(evidence, selection, full[n_targets:])
+        sums = (gate * mixture.of_targets).sum(axis=1, keepdims=True)
+        gate /= sums
+        targets = gate * mixture.of_targets
+        pairs = selection * mixture.total(gate * weight[:, None])
+        shares = np.concatenate([pairs.sum(axis=1), pairs.sum(axis=0)])
+        value = weight @ (gate_peak + mixture.peak + np.log(sums[:, 0]))
+        return value, shares[open_], (targets, None, (gate, mixture, pairs, shares))
+
+    def curvature(state, active):
+        targets, _, (gate, mixture, pairs, shares) = state
+        places = open_[active]
+        people = places[places >= n_targets] - n_targets
+        some = places[places < n_targets]
+        experts = mixture.posterior(gate, people)
+        both = experts._replace(table=hstack([csr_array(targets[:, some]), experts.table]).tocsr())
+        both = both._replace(rows=block_diag(np.eye(len(some)), experts.rows), cells=_after(len(some), experts.cells))
+        of_pairs = pairs[np.ix_(some, people)]
+
+        def product(direction):
+            moved = weight * both.times(direction)
+            mean = shares[places] * direction
+            mean[: len(some)] += of_pairs @ direction[len(some) :]
+            mean[len(some) :] += direction[: len(some)] @ of_pairs
+            return mean - both.transposed_times(moved)
+
+        if len(active) > _MANY_MULTIPLIERS:
+            return Curvature(product, shares[places])
+        mean = np.diag(shares[places])
+        mean[: len(some), len(some) :] = of_pairs
+        mean[len(some) :, : len(some)] = of_pairs.T
+        return mean - both.gram(weight)
+
+    return evaluate, curvature
+
+
+def _after(n, matrix):
+    """A sparse matrix behind n columns of zeros."""
+    return csr_array((matrix.data, matrix.indices + n, matrix.indptr), shape=(matrix.shape[0], matrix.shape[1] + n))

@@ -1,16 +1,20 @@
 """Bounds on shares of the items: feasibility, projection of soft shares, and offsets for hard decisions."""
 
+from collections.abc import Callable
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import coo_array, hstack, vstack
+from scipy.sparse import coo_array, hstack, issparse, vstack
 from scipy.sparse import eye_array as identity_array
 
 from .._sklearn import one_blas_thread
 
 _ROUNDING = 1e-9
 _RIDGE = 1e-12
+# Newton steps of many multipliers are found by conjugate gradients, which need not be exact.
+_CG_TOL, _CG_ITERATIONS, _FLAT = 1e-6, 200, 1e-6
 _MAX_HALVINGS = 30
 # Longer Newton steps are not taken: they come from flat regions, where their length means nothing.
 _LONGEST_STEP = 30.0
@@ -87,7 +91,7 @@ def check_share_bounds(
     ----------
     lower, upper : array-like of shape (n_experts,)
         Bounds of the experts' shares, including the classifier.
-    support : array-like of shape (n_targets, n_experts), default=None
+    support : array-like or sparse array of shape (n_targets, n_experts), default=None
         True where the expert is a member of the target; by default one target that has all experts.
     names, target_names : sequence of str, default=None
         Names of experts and targets for error messages; their positions by default.
@@ -112,7 +116,7 @@ def check_share_bounds(
     ValueError: These share bounds cannot be met together: ...
     """
     lower, upper = check_share_sums(lower, upper, names)
-    support = np.ones((1, len(lower)), bool) if support is None else np.asarray(support) > 0
+    support = np.ones((1, len(lower)), bool) if support is None else _as_support(support)
     n_targets, n_experts = support.shape
     target_lower = np.zeros(n_targets) if target_lower is None else target_lower
     target_upper = np.ones(n_targets) if target_upper is None else target_upper
@@ -154,7 +158,7 @@ def nearest_target_shares(shares, lower, upper, support, *, target_lower=None, t
     1.
     """
     lower, upper = check_share_sums(lower, upper)
-    support = np.asarray(support) > 0
+    support = _as_support(support)
     n_targets, n_experts = support.shape
     low = np.concatenate([lower, np.zeros(n_targets) if target_lower is None else target_lower])
     high = np.concatenate([upper, np.ones(n_targets) if target_upper is None else target_upper])
@@ -178,13 +182,52 @@ def nearest_target_shares(shares, lower, upper, support, *, target_lower=None, t
     return np.maximum(target_totals @ result.x[:n_cells], 0.0)
 
 
+def _as_support(support):
+    return support > 0 if issparse(support) else np.asarray(support) > 0
+
+
 def _total_matrix(support):
     """Sums over the supported pairs in the order of `np.nonzero`: one row per expert, then one per target."""
-    target, expert = np.nonzero(support)
+    target, expert = support.nonzero()
     cells = np.arange(len(target))
     n_targets, n_experts = support.shape
     rows = np.concatenate([expert, n_experts + target])
     return coo_array((np.ones(2 * len(cells)), (rows, np.tile(cells, 2))), shape=(n_experts + n_targets, len(cells)))
+
+
+class Curvature(NamedTuple):
+    """Hessian of many shares, as a product.
+
+    Attributes
+    ----------
+    product : callable
+        Returns the product of the Hessian and a vector.
+    shares : ndarray of shape (n_columns,)
+        Mean shares of its columns, which are roughly its diagonal.
+    """
+
+    product: Callable
+    shares: np.ndarray
+
+    def solve(self, gradient):
+        """Roughly the Newton step, by conjugate gradients that stop where the function is flat."""
+        scale = np.maximum(self.shares, _RIDGE)
+        step, residual = np.zeros(len(gradient)), gradient.copy()
+        direction = preconditioned = residual / scale
+        slope = residual @ preconditioned
+        for _ in range(_CG_ITERATIONS):
+            image = self.product(direction)
+            curvature = direction @ image
+            if curvature <= _FLAT * (direction * scale) @ direction:
+                return step if step.any() else preconditioned
+            step += slope / curvature * direction
+            residual -= slope / curvature * image
+            if np.linalg.norm(residual) <= _CG_TOL * np.linalg.norm(gradient):
+                break
+            preconditioned = residual / scale
+            before, slope = slope, residual @ preconditioned
+            direction = preconditioned + slope / before * direction
+        return step
 
 
 def minimise_share_dual(evaluate, curvature, lower, upper, start, *, overlap=1, tol=1e-8, max_iter=200):
@@ -200,7 +243,8 @@ def minimise_share_dual(evaluate, curvature, lower, upper, start, *, overlap=1, 
     evaluate : callable
         `evaluate(t) -> (L(t), shares, state)`.
     curvature : callable
-        `curvature(state, active) -> H`, the Hessian of `L` over the columns `active`.
+        `curvature(state, active) -> H`, the Hessian of `L` over the columns `active`: an array, or, where there are too
+        many columns for one, a `Curvature`.
     lower, upper, start : ndarray of shape (n_multipliers,)
         Bounds of the shares and the starting multipliers.
     overlap : int, default=1
@@ -232,14 +276,16 @@ def minimise_share_dual(evaluate, curvature, lower, upper, start, *, overlap=1, 
         active = np.flatnonzero(pinned | (side != 0))
         target = np.where(side > 0, lower, upper)[active]
         gradient = shares[active] - target
-        hessian = curvature(state, active)
-        hessian[np.diag_indices_from(hessian)] += _RIDGE
         direction = np.zeros_like(t)
-        direction[active] = -np.linalg.solve(hessian, gradient)
+        direction[active] = -_solve(curvature(state, active), gradient)
         for halving in range(_MAX_HALVINGS + 1):
             trial = t + 0.5**halving * direction
             trial[~pinned & (np.sign(trial) != side)] = 0.0
-            if halving == _MAX_HALVINGS or np.abs(trial - t).max() > _LONGEST_STEP:
+            length = np.abs(trial - t).max()
+            if length > _LONGEST_STEP:
+                trial = _to_first_kink(t, direction, pinned)
+                length = np.abs(trial - t).max()
+            if halving == _MAX_HALVINGS or length == 0 or length > _LONGEST_STEP:
                 trial = _majorisation_step(t, shares, lower, upper, overlap)
             new_value, new_shares, new_state = evaluate(trial)
             new_value -= _penalty(trial, lower, upper)
@@ -252,6 +298,13 @@ def minimise_share_dual(evaluate, curvature, lower, upper, start, *, overlap=1, 
     return t, shares, state, n_iter
 
 
+def _solve(hessian, gradient):
+    if isinstance(hessian, np.ndarray):
+        hessian[np.diag_indices_from(hessian)] += _RIDGE
+        return np.linalg.solve(hessian, gradient)
+    return hessian.solve(gradient)
+
+
 def _penalty(t, lower, upper):
     return lower @ np.maximum(t, 0.0) + upper @ np.minimum(t, 0.0)
 
@@ -260,6 +313,20 @@ def _residual(t, shares, lower, upper):
     """How far each multiplier is from its optimality condition, in units of a share."""
     outside = np.maximum(np.maximum(lower - shares, shares - upper), 0.0)
     return np.where(t > 0, np.abs(shares - lower), np.where(t < 0, np.abs(shares - upper), outside))
+
+
+def _to_first_kink(t, direction, pinned):
+    """The point in a direction where the first multiplier reaches zero; `t` itself if none does.
+
+    If all shares are active and their targets do not add up, the function falls in proportion to the step until then.
+    """
+    falling = np.flatnonzero(~pinned & (t * direction < 0))
+    if not falling.size:
+        return t
+    reach = -t[falling] / direction[falling]
+    trial = t + reach.min() * direction
+    trial[falling[reach.argmin()]] = 0.0
+    return trial
 
 
 def _majorisation_step(t, shares, lower, upper, overlap):

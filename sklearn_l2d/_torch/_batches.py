@@ -4,8 +4,57 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
+from .._numerics._matrices import is_small, ragged_rows
+
 _RESIDENT_SHARE = 0.25  # largest share of the free memory of a CUDA device for the rows of a data set
 _BLOCK = 1 << 26  # bytes per copy to a device
+
+
+class AnswerTable:
+    """Table (n, B + M + A) of what answers are worth, made of votes for a few rows at a time.
+
+    Parameters
+    ----------
+    votes : Votes
+        n items, M annotators.
+    worth : ndarray of shape (n_answers,)
+        Entries of the answers, of any type.
+    absent : number
+        Entry where there is no answer.
+    before, after : ndarrays of shape (n, B) and (n, A), default=None
+        Further columns on either side.
+    """
+
+    def __init__(self, votes, worth, absent, before=None, after=None):
+        nothing = np.empty((len(votes), 0), dtype=worth.dtype)
+        self.starts, self.annotator, self.n_annotators = votes.starts, votes.annotator, votes.shape[1]
+        self.worth, self.absent = worth, absent
+        self.before, self.after = (nothing if part is None else part for part in (before, after))
+
+    @property
+    def shape(self):
+        """Shape of the table."""
+        return len(self), self.before.shape[1] + self.n_annotators + self.after.shape[1]
+
+    @property
+    def nbytes(self):
+        """Bytes of the whole table."""
+        return self.shape[0] * self.shape[1] * self.worth.itemsize
+
+    def __len__(self):
+        return len(self.starts) - 1
+
+    def __getitem__(self, rows):
+        """Array of some rows: a slice or positions."""
+        before, after = self.before[rows], self.after[rows]
+        people = np.full((len(before), self.n_annotators), self.absent, dtype=self.worth.dtype)
+        row, answer = ragged_rows(self.starts, rows)
+        people[row, self.annotator[answer]] = self.worth[answer]
+        return np.hstack([part.astype(people.dtype, copy=False) for part in (before, people, after)])
+
+    def if_large(self):
+        """The table, as an array where that is small, which is faster."""
+        return self[:] if is_small(self.shape) else self
 
 
 class Rows(Dataset):
@@ -15,7 +64,7 @@ class Rows(Dataset):
     ----------
     X : ndarray of shape (n, ...)
         Inputs; a memory map is read batch by batch.
-    *targets : ndarrays of shape (n, ...)
+    *targets : ndarrays of shape (n, ...), or AnswerTables
         Targets that the loss needs for each row.
     dtype : torch.dtype
         Floating type of the batches of `X`.
@@ -35,7 +84,7 @@ class Rows(Dataset):
         """Replace one of the targets, for instance after an E-step."""
         place = self.arrays[1 + index]
         if isinstance(place, torch.Tensor):
-            target = torch.from_numpy(target).to(place.device)
+            target = on_device(target, place.device)
         self.arrays = (*self.arrays[: 1 + index], target, *self.arrays[2 + index :])
 
     def __len__(self):

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.nn.functional import one_hot
 
+from ._batches import AnswerTable
 from ._losses import softmax_loss
 from ._modules import MLPEnsemble, check_feature_layers, check_layers, ensemble_for
 from ._net import Net, build_net, logit_batches, train
@@ -79,19 +80,20 @@ class Contexts:
     ----------
     rows : Rows
         Items and targets; the first target is the true class.
-    codes : ndarray of shape (n, M)
-        Encoded annotations, -1 missing.
+    votes : Votes
+        Answers of the experts to these items.
     size : int
         Largest number of examples per expert.
     n_experts : int
         Largest number of experts per training step.
     """
 
-    def __init__(self, rows, codes, size, n_experts):
-        who, item = np.nonzero(codes.T >= 0)
-        answers = np.bincount(who, minlength=codes.shape[1])
+    def __init__(self, rows, votes, size, n_experts):
+        by_expert, answers = np.argsort(votes.annotator, kind="stable"), votes.n_answers
         self.rows, self.size, self.n_experts = rows, size, n_experts
-        self.item, self.answer = torch.as_tensor(item), torch.as_tensor(codes[item, who].astype(np.int64))
+        self.item, self.answer = (
+            torch.as_tensor(part[by_expert].astype(np.int64)) for part in (votes.item, votes.label)
+        )
         self.n_answers, self.start = torch.as_tensor(answers), torch.as_tensor(answers.cumsum() - answers)
         self.vocal = torch.as_tensor(np.flatnonzero(answers))
 
@@ -172,7 +174,7 @@ def build_population_net(params, items, n_classes, seed, pooling="mean"):
 
 
 @own_state()
-def fit_population_net(params, items, y_codes, codes, n_classes, seed, pooling="mean"):
+def fit_population_net(params, items, y_codes, votes, n_classes, seed, pooling="mean"):
     """Train the classifier, then all nets; a step computes ``batch_size * experts_per_step`` deferral logits.
 
     Parameters
@@ -183,8 +185,8 @@ def fit_population_net(params, items, y_codes, codes, n_classes, seed, pooling="
         Items.
     y_codes : ndarray of int of shape (n,)
         True classes.
-    codes : ndarray of shape (n, M)
-        Encoded annotations, -1 missing.
+    votes : Votes
+        Annotations of the M experts.
     n_classes : int
         C.
     seed : int
@@ -200,10 +202,11 @@ def fit_population_net(params, items, y_codes, codes, n_classes, seed, pooling="
         As returned by `train`.
     """
     net = build_population_net(params, items, n_classes, seed, pooling)
+    codes = AnswerTable(votes, votes.label, -1).if_large()
     rows = net.rows(items, y_codes, codes, np.arange(len(items)))
     settings = {"seed": seed, "verbose": params["verbose"]}
     history = train(net, rows, params["n_classifier_epochs"], label="classifier", keep=False, **settings)
-    net.contexts = Contexts(rows, codes, params["context_size"], params["experts_per_step"])
+    net.contexts = Contexts(rows, votes, params["context_size"], params["experts_per_step"])
     try:
         return net, history + train(net, rows, params["max_epochs"], label="population", **settings)
     finally:
@@ -211,13 +214,17 @@ def fit_population_net(params, items, y_codes, codes, n_classes, seed, pooling="
 
 
 @own_state(grad=False)
-def expert_codes(net, X, y_codes, codes):
+def expert_codes(net, X, y_codes, votes):
     """Codes (M, code_size) of experts from all their answers, float64; 0 for an expert without answers."""
     module, total, mass = net.module_, None, None
+    starts, n_experts = votes.starts, votes.shape[1]
     for rows, features in logit_batches(net.module_.body, X, net.device):
-        item, who = (torch.as_tensor(index) for index in np.nonzero(codes[rows] >= 0))
+        answers = slice(starts[rows.start], starts[rows.stop])
+        item, who, answer = (
+            torch.as_tensor(part[answers].astype(np.int64)) for part in (votes.item, votes.annotator, votes.label)
+        )
+        item -= rows.start
         truth = torch.as_tensor(np.asarray(y_codes[rows], dtype=np.int64))[item]
-        answer = torch.as_tensor(codes[rows].astype(np.int64))[item, who]
         for part in torch.arange(len(item)).split(_CHUNK):
             each = module.encode(
                 features[0].relu()[item[part].to(net.device)],
@@ -226,12 +233,12 @@ def expert_codes(net, X, y_codes, codes):
             )
             weight = module.weigh(each)
             if total is None:
-                total = torch.zeros(codes.shape[1], each.shape[1], dtype=each.dtype)
-                mass = torch.zeros(codes.shape[1], 1, dtype=each.dtype)
+                total = torch.zeros(n_experts, each.shape[1], dtype=each.dtype)
+                mass = torch.zeros(n_experts, 1, dtype=each.dtype)
             total.index_add_(0, who[part], (each * weight).cpu())
             mass.index_add_(0, who[part], weight.cpu())
     if total is None:
-        return np.zeros((codes.shape[1], module.truth.embedding_dim))
+        return np.zeros((n_experts, module.truth.embedding_dim))
     return (total / mass.clamp(min=_NO_WEIGHT)).numpy()
 
 

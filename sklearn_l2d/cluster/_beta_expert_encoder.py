@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils import check_array
 
-from .._numerics._answers import competence_posterior, prior_strengths, tally_answers
+from .._numerics._answers import competence_posterior, prior_strengths, tally_votes
 from ._expert_encoder import ExpertEncoder
 
 
@@ -86,22 +86,22 @@ class BetaExpertEncoder(ExpertEncoder):
         self.classes = classes
         self.missing_label = missing_label
 
-    def _learn(self, items, y_codes, codes):
+    def _learn(self, items, y_codes, votes):
         prior = self.prior
-        if prior is None and (codes >= 0).any():
-            self.center_, self.strengths_ = prior_strengths(*self._tally(y_codes, codes))
+        if prior is None and len(votes.item):
+            self.center_, self.strengths_ = prior_strengths(*self._tally(y_codes, votes))
             return
         right, wrong = check_prior((1.0, 1.0) if prior is None else prior)
         self.center_, self.strengths_ = right / (right + wrong), (np.inf, right + wrong)
 
-    def _encode(self, items, y_codes, codes):
-        return self._moments(*self._tally(y_codes, codes))
+    def _encode(self, items, y_codes, votes):
+        return self._moments(*self._tally(y_codes, votes))
 
     def _nobody(self):
         return self._moments(*np.zeros((2, 1, len(self.classes_))))[0]
 
-    def _tally(self, y_codes, codes):
-        return tally_answers(codes, np.eye(len(self.classes_))[y_codes])
+    def _tally(self, y_codes, votes):
+        return tally_votes(votes, np.eye(len(self.classes_))[y_codes])
 
     def _moments(self, right, seen):
         mean, variance = competence_posterior(right, seen, self.center_, self.strengths_)

@@ -9,14 +9,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from .._annotated_target import AnnotatedTarget, split_target
-from .._encoding import check_classes, check_row_count, encode_table, some, sorted_labels
+from .._encoding import Votes, check_classes, check_row_count, make_votes, some, sorted_labels
 from .._sklearn import atomic_fit, transform_output, warn
 
 
 class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of the encoders of experts.
 
-    A subclass has the parameters `classes` and `missing_label`. It learns in `_learn(items, y_codes, codes)` and
+    A subclass has the parameters `classes` and `missing_label`. It learns in `_learn(items, y_codes, votes)` and
     encodes in `_encode` with the same arguments; `_nobody()` returns the encoding (n_dims,) of an unknown expert.
     """
 
@@ -58,12 +58,12 @@ class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise ValueError(f"y holds one class only, {y[0]!r}; competence is told from at least two.")
         classes = self._all_classes(y, annotations)
         if annotations is None:
-            codes, experts = np.empty((len(items), 0), dtype=np.int8), np.empty(0, dtype=object)
+            votes = Votes([], [], [], len(items), classes, [])
         else:
-            codes, _, experts = encode_table(annotations, classes, self.missing_label)
-            check_row_count(codes, len(items), "annotations")
-        self.classes_, self.experts_ = classes, experts
-        self._learn(items, self._label_codes(y, len(items)), codes)
+            votes = make_votes(annotations, classes, self.missing_label)
+            check_row_count(votes, len(items), "annotations")
+        self.classes_, self.experts_ = classes, votes.annotators
+        self._learn(items, self._label_codes(y, len(items)), votes)
 
     def transform(self, X, annotations=None, y=None):
         """Encode every expert by annotations of items whose true labels are known.
@@ -109,10 +109,10 @@ class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 "or AnnotatedTarget(y, annotations) as the annotations."
             )
         y_codes = self._label_codes(y, len(items))
-        codes, _, experts = encode_table(annotations, self.classes_, self.missing_label)
-        check_row_count(codes, len(items), "annotations")
-        encoding = self._encode(items, y_codes, codes)
-        silent = (codes < 0).all(0)
+        votes = make_votes(annotations, self.classes_, self.missing_label)
+        check_row_count(votes, len(items), "annotations")
+        encoding, experts = self._encode(items, y_codes, votes), votes.annotators
+        silent = votes.n_answers == 0
         if silent.any():
             warn(
                 f"no annotations of the experts {some(list(experts[silent]))}: they are encoded as unknown. Give them "
@@ -162,7 +162,7 @@ class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             return check_classes(self.classes)
         labels = set(y.tolist())
         if annotations is not None:  # a small set of items may lack a class that an expert answers
-            labels |= set(encode_table(annotations, missing_label=self.missing_label).classes.tolist())
+            labels |= set(make_votes(annotations, None, self.missing_label).classes.tolist())
         return sorted_labels(labels, "y and annotations together")
 
     def _label_codes(self, y, n_rows):

@@ -210,17 +210,17 @@ class PopulationExpertEncoder(ExpertEncoder):
         check_module(self.module)
         return validate_data(self, X, reset=reset, dtype=self.dtype, allow_nd=self.module is not None)
 
-    def _learn(self, items, y_codes, codes):
+    def _learn(self, items, y_codes, votes):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         params = self.get_params(deep=False)
-        net, self.history_ = fit_population_net(params, items, y_codes, codes, len(self.classes_), seed)
+        net, self.history_ = fit_population_net(params, items, y_codes, votes, len(self.classes_), seed)
         self.n_iter_, self.net_ = len(self.history_), net
-        vocal = (codes >= 0).any(0)
-        known = self._encode(items, y_codes, codes)[vocal]
+        vocal = votes.n_answers > 0
+        known = self._encode(items, y_codes, votes)[vocal]
         self.mean_code_ = known.mean(0) if vocal.any() else np.zeros(self.code_size)
 
-    def _encode(self, items, y_codes, codes):
-        return expert_codes(self.net_, items, y_codes, codes)
+    def _encode(self, items, y_codes, votes):
+        return expert_codes(self.net_, items, y_codes, votes)
 
     def _nobody(self):
         return self.mean_code_

@@ -2,7 +2,6 @@
 
 import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -16,11 +15,13 @@ from .._annotated_target import split_target
 from .._encoding import Votes, is_frame, make_votes
 from .._numerics._answers import expected_correctness
 from .._numerics._assignment import assign_members
+from .._numerics._matrices import entries, identity
 from .._sklearn import atomic, atomic_fit, check_weights, not_for_scorers, warn
 from .._validation import Items, check_annotations, check_answers, check_items, check_labels, name_list
 from ..crowd import NetClassifier
 from ..metrics import team_accuracy
 from ._classifier import expand, fit_classifier, judge_classifier, team_classes, tempered_proba
+from ._duel import Duel
 from ._roster import answer_table, explanation_table, new_roster, plain_selection, route_table, served_shares
 from ._settings import select_members, share_bounds
 
@@ -48,11 +49,6 @@ class Team:
     y_codes: np.ndarray
     votes: Votes
     unlabeled: Items | None
-
-    @cached_property
-    def codes(self):
-        """Encoded annotations (n, n_experts), -1 where missing, for what works on tables."""
-        return self.votes.to_codes()
 
 
 _EXAMPLES = {"classifier": "LogisticRegression()", "clusterer": "AnnotatorLDA()"}  # of the parts of a deferrer
@@ -198,7 +194,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             -1 if the classifier decides, k if the item is deferred to target k.
         """
         check_is_fitted(self)
-        return self._chosen(self._target_scores(self._check_items(X)))
+        return self._duel(self._check_items(X)).chosen
 
     def predict_deferral_proba(self, X):
         """Scores of the targets and the classifier as probabilities; the largest probability decides.
@@ -311,10 +307,10 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             return labels
         votes = check_answers(annotations, len(labels), self, "predict_team")
         if decision == "draw":
-            codes = votes.to_codes()
-            who = self._draw(deferral, codes >= 0, None)
+            given = votes.to_sparse()
+            who = self._draw(deferral, given, None)
             rows = np.flatnonzero(who >= 0)
-            answers = codes[rows, who[rows]]
+            answers = entries(given, rows, who[rows]) - 1
         else:
             rows, answers = self._vote(deferral, votes)
         labels = labels.astype(np.result_type(labels, self.classes_), copy=True)
@@ -455,7 +451,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         correctness = expected_correctness(proba, self.selection_ @ self._correctness)
         names = [*self.targets_, "classifier"]
         labels = self.classifier_.predict(items.given)
-        return explanation_table(names, self._chosen(scores), labels, preferences(scores), correctness, _index(X))
+        chosen = Duel.of(scores).chosen
+        return explanation_table(names, chosen, labels, preferences(scores), correctness, _index(X))
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "classifier_")
@@ -583,18 +580,13 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     def _single_targets(self, **details):
         """Make every expert a target."""
-        self._set_targets(self.experts_.copy(), np.eye(self.n_experts_), **details)
+        self._set_targets(self.experts_.copy(), identity(self.n_experts_), **details)
 
-    def _measure_shares(self, team, scores=None):
-        """Report the hard shares of the unlabelled items, or else of the labelled ones, whose `scores` may be given."""
-        if team.unlabeled is not None or scores is None:
-            scores = self._target_scores(team.items if team.unlabeled is None else team.unlabeled)
-        self._report_shares(self._shares_of(scores))
-
-    def _shares_of(self, scores):
-        """Shares (n_targets + 1,) of the items that the targets and the classifier decide by final scores."""
-        n_options = len(self.targets_) + 1
-        return np.bincount(self._chosen(scores) % n_options, minlength=n_options) / len(scores)
+    def _measure_shares(self, team, duel=None):
+        """Report the hard shares of the unlabelled items, or else of the labelled ones, whose `duel` may be given."""
+        if team.unlabeled is not None or duel is None:
+            duel = self._duel(team.items if team.unlabeled is None else team.unlabeled)
+        self._report_shares(duel.shares(len(self.targets_)))
 
     def _report_shares(self, shares):
         """Set the hard shares (n_targets + 1,), the classifier last, and what follows from them."""
@@ -623,18 +615,17 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """Target codes of items, and their labels by the classifier."""
         check_is_fitted(self)
         items = self._check_items(X)
-        return self._chosen(self._target_scores(items)), self.classifier_.predict(items.given)
+        return self._duel(items).chosen, self.classifier_.predict(items.given)
+
+    def _duel(self, items):
+        """`Duel` by the final scores of items, which are computed for some rows at a time."""
+        return Duel.joined(Duel.of(self._target_scores(block)) for block in items.blocks(len(self.targets_) + 1))
 
     def _masked(self, scores):
         """Mask the scores of targets without members, in place."""
         scores[:, :-1][:, self.selection_.sum(1) <= 0] = -np.inf  # a target without members
         scores[np.isneginf(scores).all(1), -1] = 0.0  # no other target can decide
         return scores
-
-    def _chosen(self, scores):
-        """Target codes of the largest scores, -1 for the classifier."""
-        chosen = scores.argmax(1)
-        return np.where(chosen == len(self.targets_), -1, chosen)
 
     def _classifier_proba(self, items):
         """Temperature-scaled probabilities (n, C) of the classifier."""
@@ -664,7 +655,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     def _vote(self, deferral, votes):
         """Rows that a target decides and its weighted vote."""
-        weight = self.selection_[deferral[votes.item], votes.annotator] * (deferral[votes.item] >= 0)
+        target = deferral[votes.item]
+        weight = entries(self.selection_, np.maximum(target, 0), votes.annotator) * (target >= 0)
         n_classes = len(self.classes_)
         cells = votes.item * np.int64(n_classes) + votes.label
         ballots = np.bincount(cells, weight, minlength=len(votes) * n_classes).reshape(-1, n_classes)
@@ -687,7 +679,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         if capacity is None:
             return None
         if hasattr(capacity, "items"):
-            unknown = [name for name in capacity if name not in set(self.experts_)]
+            known = set(self.experts_)
+            unknown = [name for name in capacity if name not in known]
             if unknown:
                 raise ValueError(f"capacity names unknown experts {unknown}; the experts are {list(self.experts_)}.")
             unlimited = np.iinfo(np.int64).max // 2

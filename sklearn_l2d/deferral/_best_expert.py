@@ -7,6 +7,7 @@ import numpy as np
 from .._numerics._answers import own_correctness
 from .._sklearn import HasMethods
 from ._base import BaseDeferrer
+from ._duel import Duel
 from ._tally import TallyMixin
 
 
@@ -44,10 +45,12 @@ class BestExpert(TallyMixin, BaseDeferrer):
         Number of experts.
     targets_ : ndarray of shape (n_targets,)
         Names of the targets: every expert of `fit` or `onboard` is one.
-    omega_ : ndarray of shape (n_experts, n_targets)
-        Memberships of the experts in the targets. Rows sum to 1.
-    selection_ : ndarray of shape (n_targets, n_experts)
-        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros.
+    omega_ : ndarray or csr_array of shape (n_experts, n_targets)
+        Memberships of the experts in the targets. Rows sum to 1. It is sparse if every expert is a target and it has
+        more than ten million entries.
+    selection_ : ndarray or csr_array of shape (n_targets, n_experts)
+        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros. It
+        is sparse if `omega_` is.
     coverage_ : float
         Share of the items that the classifier decides, the last entry of `target_shares_`.
     target_shares_ : ndarray of shape (n_targets + 1,)
@@ -106,6 +109,15 @@ class BestExpert(TallyMixin, BaseDeferrer):
     def _scores(self, items):
         return np.tile(self._ranking(), (len(items), 1))
 
+    def _duel(self, items):
+        if len(self.targets_) == 0:
+            return super()._duel(items)
+        return Duel(*(np.repeat(part, len(items)) for part in self._duel_of_any()))
+
+    def _duel_of_any(self):
+        """`Duel` of one item; it is the same for all items."""
+        return Duel.of(self._masked(self._ranking()[None]))
+
     def _ranking(self):
         """Scores (n_targets + 1,) of the experts and the classifier, the same for all items."""
         right, seen, (center, (strength, _)) = self._roster.right, self._roster.seen, self._roster.prior
@@ -118,4 +130,4 @@ class BestExpert(TallyMixin, BaseDeferrer):
     def _set_roster(self, roster):
         super()._set_roster(roster)
         # the best expert may have changed; the decision does not depend on the items
-        self._report_shares(self._shares_of(self._masked(self._ranking()[None])))
+        self._report_shares(self._duel_of_any().shares(len(self.targets_)))

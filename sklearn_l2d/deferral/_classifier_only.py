@@ -43,10 +43,12 @@ class ClassifierOnly(TallyMixin, BaseDeferrer):
         Number of experts.
     targets_ : ndarray of shape (n_targets,)
         Names of the targets: "anybody", or none without experts.
-    omega_ : ndarray of shape (n_experts, n_targets)
-        Memberships of the experts in the targets. Rows sum to 1.
-    selection_ : ndarray of shape (n_targets, n_experts)
-        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros.
+    omega_ : ndarray or csr_array of shape (n_experts, n_targets)
+        Memberships of the experts in the targets. Rows sum to 1. It is sparse if every expert is a target and it has
+        more than ten million entries.
+    selection_ : ndarray or csr_array of shape (n_targets, n_experts)
+        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros. It
+        is sparse if `omega_` is.
     coverage_ : float
         Share of the items that the classifier decides, the last entry of `target_shares_`.
     target_shares_ : ndarray of shape (n_targets + 1,)

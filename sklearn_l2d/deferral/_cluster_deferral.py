@@ -10,11 +10,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from .._numerics._answers import tally_votes
 from .._sklearn import HasMethods, Interval, StrOptions, atomic
 from ..cluster import AnnotatorLDA
 from ._classifier import with_seed
 from ._gate import GatedDeferrer
-from ._roster import tally
 from ._settings import check_omega
 
 _MEMBERSHIP_WEIGHT = 0.1  # of the memberships beside the correctness, in the distances between experts
@@ -256,11 +256,12 @@ class ClusterDeferral(GatedDeferrer):
         Number of experts.
     targets_ : ndarray of shape (n_targets,)
         Names of the targets: the groups of experts.
-    omega_ : ndarray of shape (n_experts, n_targets)
-        Memberships of the experts in the targets. Rows sum to 1.
-    selection_ : ndarray of shape (n_targets, n_experts)
+    omega_ : ndarray or csr_array of shape (n_experts, n_targets)
+        Memberships of the experts in the targets. Rows sum to 1. It is sparse if every expert is a target and it has
+        more than ten million entries.
+    selection_ : ndarray or csr_array of shape (n_targets, n_experts)
         Weights by which each target selects its members, within the bounds of `workload`. Rows sum to 1; a target
-        without members has a row of zeros.
+        without members has a row of zeros. It is sparse if `omega_` is.
     gate_ : object
         The trained gate, None without experts; its interface is private.
     offsets_ : ndarray of shape (n_targets + 1,)
@@ -419,7 +420,7 @@ class ClusterDeferral(GatedDeferrer):
         if self.clusterer_ is None:
             raise ValueError("fitted with a ready omega, which says nothing about newcomers; give a clusterer instead.")
         names, _, votes = self._check_newcomers(experts, X, annotations)
-        right, seen = tally(votes, self._truth(X, y))
+        right, seen = tally_votes(votes, self._truth(X, y))
         membership = expert_membership(self.clusterer_, X, votes)
         newcomers = self._roster._replace(experts=names, right=right, seen=seen, details={"membership": membership})
         omega = self.grouping_.assign(newcomers.correctness, membership)

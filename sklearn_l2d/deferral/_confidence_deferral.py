@@ -5,13 +5,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._numerics._answers import expected_correctness
+from .._numerics._answers import expected_correctness, undominated
 from .._sklearn import HasMethods, Interval
 from ._base import BaseDeferrer
 from ._coverage import CoverageMixin
+from ._duel import Duel
 from ._roster import insert_zeros
 from ._settings import check_in_one_target, expert_prices, of_roster, share_bounds
 from ._tally import TallyMixin
+
+_BLOCK = 1 << 22  # scores that are computed at once
 
 
 class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
@@ -65,11 +68,12 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
         Number of experts.
     targets_ : ndarray of shape (n_targets,)
         Names of the targets: every expert of `fit` or `onboard` is one.
-    omega_ : ndarray of shape (n_experts, n_targets)
-        Memberships of the experts in the targets. Rows sum to 1.
-    selection_ : ndarray of shape (n_targets, n_experts)
+    omega_ : ndarray or csr_array of shape (n_experts, n_targets)
+        Memberships of the experts in the targets. Rows sum to 1. It is sparse if every expert is a target and it has
+        more than ten million entries.
+    selection_ : ndarray or csr_array of shape (n_targets, n_experts)
         Weights by which each target selects its members, within the bounds of `workload`. Rows sum to 1; a target
-        without members has a row of zeros.
+        without members has a row of zeros. It is sparse if `omega_` is.
     offsets_ : ndarray of shape (n_targets + 1,)
         Offsets that are added to the probabilities of being right so that the shares meet their bounds. They are prices
         in units of one error.
@@ -168,8 +172,9 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
         bounds, _ = self._feasible(self._bounds(self._roster)), self._price()  # refuse bounds before anything is fitted
         proba = self._judge_classifier(team, self.cv)
         self.n_iter_, self.history_ = 0, []
-        scores = self._compare(proba) if team.unlabeled is None else self._free_scores(team.unlabeled)
-        self._calibrate(scores, bounds)
+        if team.unlabeled is not None:
+            proba = self._classifier_proba(team.unlabeled)
+        self._calibrate(self._compare(proba) if self._bind_people(bounds) else self._best_of(proba), bounds)
 
     def _fit_nobody(self, team):
         super()._fit_nobody(team)
@@ -181,16 +186,42 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
     def _free_scores(self, items):
         return self._compare(self._classifier_proba(items))
 
-    def _compare(self, proba):
-        """Probability (n, n_targets + 1) of being right, less the cost of asking, from class probabilities."""
+    def _duel(self, items):
+        if len(self.targets_) == 0:
+            return super()._duel(items)
+        return self._best_of(self._classifier_proba(items), self.offsets_)
+
+    def _free_duel(self, items):
+        return self._best_of(self._classifier_proba(items))
+
+    def _best_of(self, proba, offsets=None):
+        """`Duel` by class probabilities (n, C), among the few experts who are better than all others on some item."""
+        offsets = np.zeros(len(self.targets_) + 1) if offsets is None else offsets
+        n_classes = len(self.classes_)
+        worth = self._compare(np.eye(n_classes))[:, :-1] + offsets[:-1]  # of asking, where the class is certain
+        members = np.flatnonzero(self._plain_selection().sum(1) > 0)
+        among = members[undominated(worth[:, members].T)]
+        step = max(1, _BLOCK // (len(among) + 1))
+        duels = []
+        for start in range(0, len(proba), step):
+            scores = self._compare(proba[start : start + step], among) + offsets[np.append(among, -1)]
+            duel = Duel.of(scores)
+            duels.append(duel._replace(target=among[duel.target] if len(among) else duel.target))
+        return Duel.joined(duels)
+
+    def _compare(self, proba, among=slice(None)):
+        """Probability (n, n_targets + 1) of being right, less the cost of asking, from class probabilities.
+
+        `among` are the human targets to compare, all by default.
+        """
         member = self._plain_selection()
-        right = expected_correctness(proba, member @ self._correctness)
-        return self._break_ties(right - np.append(member @ self._price(), 0.0))
+        right = expected_correctness(proba, (member @ self._correctness)[among])
+        return self._break_ties(right - np.append((member @ self._price())[among], 0.0), among)
 
     def _price(self):
         """Cost of asking each expert (M,), in errors."""
         cost = of_roster(self.consultation_cost, "consultation_cost", self._fit_experts, self.experts_, 0)
-        return np.broadcast_to(expert_prices(cost, self.experts_), self.n_experts_)
+        return expert_prices(cost, self.experts_)
 
     def _add_targets(self, names):
         n_before = len(self.targets_)

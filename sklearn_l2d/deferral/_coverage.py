@@ -7,13 +7,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._numerics._shares import calibrate_offsets, nearest_target_shares, project_onto_shares, share_violation
 from .._sklearn import atomic
+from ._duel import Duel
 from ._settings import check_feasible, select_members, with_classifier
 
 QUANTILES = np.linspace(0, 1, 2001)  # resolution of a coverage path without unlabelled rows
 
 
 class Calibration(NamedTuple):
-    """Offsets that make hard shares meet their bounds, and the resulting selection weights.
+    """Offsets that make hard shares meet their bounds.
 
     Attributes
     ----------
@@ -21,16 +22,32 @@ class Calibration(NamedTuple):
         Offsets of the gate's logits; -inf shuts a target out.
     shares : ndarray of shape (n_targets + 1,)
         Hard shares on the calibration rows.
-    selection : ndarray of shape (n_targets, n_experts)
+    selection : ndarray or csr_array of shape (n_targets, n_experts)
         Weights by which each target selects its members.
-    margins : ndarray of shape (2001,)
-        Quantiles of the classifier's margin over the best human target, by which a coverage path is computed.
+    margins : ndarray of shape (2001,) or None
+        Quantiles of the classifier's margin over the best human target, by which a coverage path is computed; None
+        where bounds on experts or groups rule that out.
     """
 
     offsets: np.ndarray
     shares: np.ndarray
     selection: np.ndarray
-    margins: np.ndarray
+    margins: np.ndarray | None
+
+
+def calibrate_coverage(duel, omega, bounds):
+    """Find the offset of the classifier with which its share of a `Duel` meets its bounds; nobody else has any.
+
+    Parameters and result are those of `calibrate`, with a duel in the place of the logits.
+    """
+    n_targets, low, high = omega.shape[0], bounds.target_lower[-1], bounds.target_upper[-1]
+    (human, classifier), _ = calibrate_offsets(np.column_stack([duel.human, duel.classifier]), [0.0, low], [1.0, high])
+    offset = classifier - human
+    shares = duel.shifted(offset).shares(n_targets)
+    if low > 1 - 0.5 / len(duel.human):
+        offset = np.inf  # must hold on other rows too
+    margins = np.quantile(duel.classifier - duel.human, QUANTILES)
+    return Calibration(np.append(np.zeros(n_targets), offset), shares, omega, margins)
 
 
 def calibrate(logits, omega, bounds):
@@ -62,7 +79,7 @@ def calibrate(logits, omega, bounds):
         # must hold on other rows too; with an infinite offset of the classifier alone, targets stay comparable
         offsets = np.append(np.where(bounds.target_upper[:-1] > 0, 0.0, -np.inf), np.inf)
     offsets[:-1][omega.sum(1) <= 0] = 0.0  # not -inf: targets without members are masked until an expert joins
-    return Calibration(offsets, shares, selection, _margin_quantiles(logits, offsets))
+    return Calibration(offsets, shares, selection, None)
 
 
 def starting_offsets(log_proba, bounds):
@@ -78,14 +95,6 @@ def coverage_offset(margins, coverage):
     if coverage >= 1:
         return np.inf
     return -np.interp(1 - coverage, QUANTILES, margins)
-
-
-def _margin_quantiles(logits, offsets):
-    """Quantiles of the classifier's margin over the best human target, without the classifier's offset."""
-    open_ = np.flatnonzero(np.isfinite(offsets[:-1]))
-    if not open_.size:
-        return np.zeros(len(QUANTILES))
-    return np.quantile(logits[:, -1] - (logits[:, open_] + offsets[open_]).max(1), QUANTILES)
 
 
 class CoverageMixin:
@@ -115,7 +124,8 @@ class CoverageMixin:
         check_is_fitted(self)
         items = self._check_unlabeled(X_unlabeled)
         if self.n_experts_:
-            self._calibrate(self._free_scores(items), self._feasible(self._bounds(self._roster)))
+            bounds = self._feasible(self._bounds(self._roster))
+            self._calibrate(self._contest(items, bounds), bounds)
         else:
             self._report_shares(np.append(np.zeros(len(self.targets_)), 1.0))
 
@@ -143,10 +153,11 @@ class CoverageMixin:
         if self.n_experts_ == 0:
             return [self._copy_with(coverage=c) for c in coverages]
         if X_unlabeled is not None:
-            scores, path = self._free_scores(self._check_unlabeled(X_unlabeled)), []
-            for c in coverages:
-                path.append(self._copy_with(coverage=c))
-                path[-1]._calibrate(scores, path[-1]._feasible(path[-1]._bounds(self._roster)))
+            items = self._check_unlabeled(X_unlabeled)
+            contest = self._contest(items, self._feasible(self._bounds(self._roster)))
+            path = [self._copy_with(coverage=c) for c in coverages]
+            for deferrer in path:
+                deferrer._calibrate(contest, deferrer._feasible(deferrer._bounds(self._roster)))
             return path
         if self._margins is None or (self.selection_.sum(1) <= 0).any():
             raise ValueError(
@@ -162,11 +173,27 @@ class CoverageMixin:
         check_feasible(bounds, plain, self.experts_, self.targets_)
         return bounds.with_lone_experts(plain)
 
-    def _calibrate(self, scores, bounds):
-        """Set the offsets and what follows from them, by scores of items and feasible bounds."""
-        found = calibrate(scores, self._plain_selection(), bounds)
-        self.offsets_, self.selection_ = found.offsets, found.selection
-        self._margins = None if bounds.bind_people else found.margins  # a path may violate bounds on experts
+    def _contest(self, items, bounds):
+        """What the bounds are calibrated on: all scores of items if people have bounds, else a `Duel`."""
+        return self._free_scores(items) if self._bind_people(bounds) else self._free_duel(items)
+
+    def _bind_people(self, bounds):
+        return bounds.bind_people(self._plain_selection().sum(1) > 0)
+
+    def _free_duel(self, items):
+        """`Duel` by the scores of items without offsets, which are computed for some rows at a time."""
+        blocks = items.blocks(len(self.targets_) + 1)
+        return Duel.joined(Duel.of(self._masked(self._free_scores(block))) for block in blocks)
+
+    def _calibrate(self, contest, bounds):
+        """Set the offsets and what follows from them, by a contest and feasible bounds."""
+        plain = self._plain_selection()
+        if self._bind_people(bounds):
+            found = calibrate(contest, plain, bounds)
+            self.selection_ = found.selection
+        else:
+            found = calibrate_coverage(contest, plain, bounds)
+        self.offsets_, self._margins = found.offsets, found.margins
         self._report_shares(found.shares)
         self.constraint_violation_ = max(
             share_violation(found.shares, *bounds.targets),

@@ -6,14 +6,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._numerics._answers import competence_posterior, tally_answers
+from .._numerics._answers import competence_posterior, tally_votes
 from .._sklearn import HasMethods, Interval
+from .._torch._batches import AnswerTable
 from .._torch._losses import pair_loss
 from .._torch._modules import AgnosticRejector, check_feature_layers
 from .._torch._net import NET_CONSTRAINTS, Net, build_net, check_net, train
 from .._torch._seeding import own_state
 from ..crowd import NetClassifier
 from ._base import BaseDeferrer
+from ._duel import Duel
 from ._tally import TallyMixin
 
 _CHUNK = 1 << 18  # cells of item, expert and class that are predicted at once
@@ -42,7 +44,7 @@ class AgnosticNet(Net):
         return pair_loss(logit, right).sum() / (~right.isnan()).sum().clamp(min=1)
 
 
-def train_agnostic(net, proba, y_codes, codes, *, prior, max_epochs, seed, verbose):
+def train_agnostic(net, proba, y_codes, votes, *, prior, max_epochs, seed, verbose):
     """Train a net; each epoch counts the competences from some answers and learns from the others.
 
     Parameters
@@ -53,8 +55,8 @@ def train_agnostic(net, proba, y_codes, codes, *, prior, max_epochs, seed, verbo
         Out-of-fold, calibrated probabilities of the classes.
     y_codes : ndarray of int of shape (n,)
         True classes.
-    codes : ndarray of shape (n, M)
-        Encoded annotations, -1 missing.
+    votes : Votes
+        Annotations of the experts.
     prior : tuple
         Center and strengths, as in `competence_posterior`.
     max_epochs, seed, verbose : int
@@ -66,21 +68,34 @@ def train_agnostic(net, proba, y_codes, codes, *, prior, max_epochs, seed, verbo
         As returned by `train`.
     """
     rng, truth = np.random.default_rng(seed), np.eye(proba.shape[1])[y_codes]
-    right = np.where(codes < 0, np.nan, codes == y_codes[:, None])
-    rows = net.rows(proba, right)
+    right = (votes.label == y_codes[votes.item]) * 1.0
+    rows = net.rows(proba, AnswerTable(votes, right, np.nan).if_large())
 
     def draw(epoch):
         # a random share of the answers of each expert, so that the net sees experts with few and with many
-        shown = rng.random(codes.shape) < rng.random(codes.shape[1])
-        tally = tally_answers(np.where(shown, codes, -1), truth)
+        number = random_numbers(rng, votes)
+        shown = number < rng.random(votes.shape[1])[votes.annotator]
+        tally = tally_votes(votes.select(shown), truth)
         net.competence = _tensors(net, competence_moments(*tally, prior))
-        rows.set_target(np.where(shown, np.nan, right))
+        rows.set_target(AnswerTable(votes, np.where(shown, np.nan, right), np.nan).if_large())
         return "expert-agnostic"
 
     try:
         return train(net, rows, max_epochs, seed=seed, verbose=verbose, on_epoch=draw)
     finally:
         net.competence = None
+
+
+def random_numbers(rng, votes):
+    """A random number for every answer: those of a table of all pairs, which is drawn for some rows at a time."""
+    n_items, n_experts = votes.shape
+    step, starts, numbers = max(1, _CHUNK // max(1, n_experts)), votes.starts, []
+    for start in range(0, n_items, step):
+        stop = min(start + step, n_items)
+        answers = slice(starts[start], starts[stop])
+        table = rng.random((stop - start, n_experts))
+        numbers.append(table[votes.item[answers] - start, votes.annotator[answers]])
+    return np.concatenate(numbers)
 
 
 def competence_moments(right, seen, prior):
@@ -166,10 +181,12 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
         `BetaExpertEncoder`.
     targets_ : ndarray of shape (n_targets,)
         Names of the targets: every expert of `fit` or `onboard` is one.
-    omega_ : ndarray of shape (n_experts, n_targets)
-        Memberships of the experts in the targets. Rows sum to 1.
-    selection_ : ndarray of shape (n_targets, n_experts)
-        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros.
+    omega_ : ndarray or csr_array of shape (n_experts, n_targets)
+        Memberships of the experts in the targets. Rows sum to 1. It is sparse if every expert is a target and it has
+        more than ten million entries.
+    selection_ : ndarray or csr_array of shape (n_targets, n_experts)
+        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros. It
+        is sparse if `omega_` is.
     net_ : object
         The trained net, None without experts; its interface is private.
     target_shares_ : ndarray of shape (n_targets + 1,)
@@ -296,14 +313,14 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
             net,
             proba,
             team.y_codes,
-            team.codes,
+            team.votes,
             prior=self._roster.prior,
             max_epochs=self.max_epochs,
             seed=self._seed,
             verbose=self.verbose,
         )
         self.net_, self.n_iter_ = net, len(self.history_)
-        self._measure_shares(team, self._compare(proba))
+        self._measure_shares(team, None if team.unlabeled is not None else Duel.of(self._masked(self._compare(proba))))
 
     def _fit_nobody(self, team):
         super()._fit_nobody(team)

@@ -7,16 +7,15 @@ from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.special import log_softmax
 from sklearn.model_selection import KFold
 
 from .._annotated_target import split_target
-from .._numerics._answers import (
-    absent_likelihood,
-    expected_correctness,
-    team_log_likelihood,
-)
-from .._numerics._gate_posterior import gate_log_likelihood, gate_posterior
+from .._numerics._answers import expected_correctness, tally_votes
+from .._numerics._evidence import Evidence, answer_evidence
+from .._numerics._gate_posterior import gate_log_likelihood, gate_posterior, target_log_likelihood
+from .._numerics._matrices import identity, is_small
 from .._sklearn import HasMethods, Interval, StrOptions, atomic_fit
 from .._torch._modules import Single, ensemble_for
 from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, predict_log_proba, train
@@ -24,7 +23,7 @@ from .._validation import check_answers
 from ..crowd import NetClassifier
 from ._base import BaseDeferrer
 from ._coverage import CoverageMixin, starting_offsets
-from ._roster import tally
+from ._duel import Duel
 from ._settings import (
     ShareBounds,
     check_error_cost,
@@ -75,9 +74,9 @@ class GateProblem(NamedTuple):
     ----------
     X : ndarray of shape (n, ...)
         Items.
-    log_likelihood : ndarray of shape (n, n_experts + 1)
+    log_likelihood : ndarray of shape (n, n_experts + 1) or Evidence
         ``ln p(y | answer)`` of every expert and, last, the classifier, less the cost of asking.
-    omega : ndarray of shape (n_targets, n_experts)
+    omega : ndarray or csr_array of shape (n_targets, n_experts)
         Within-target selection of the human targets, rows sum to 1.
     bounds : ShareBounds
         On targets and experts.
@@ -92,7 +91,7 @@ class GateProblem(NamedTuple):
     """
 
     X: np.ndarray
-    log_likelihood: np.ndarray
+    log_likelihood: np.ndarray | Evidence
     omega: np.ndarray
     bounds: ShareBounds
     weight: np.ndarray
@@ -120,15 +119,12 @@ class GateProblem(NamedTuple):
         """Selection (K + 1, J), log-likelihood (n, J) and bounds of the J columns of the E-step.
 
         The columns are the experts if experts have bounds. Otherwise the experts are summed out once instead of before
-        every epoch, and the columns are the targets.
+        every epoch, and the columns are the targets. Where every expert is a target, bounds on one are on the other.
         """
         selection = with_classifier(self.omega)
-        if self.bounds.bind_experts:
+        if self.bounds.bind_experts and not issparse(self.omega):
             return selection, self.log_likelihood, self.bounds.experts
-        peak = self.log_likelihood.max(1, keepdims=True)
-        with np.errstate(divide="ignore"):
-            log_likelihood = np.log(np.exp(self.log_likelihood - peak) @ selection.T) + peak
-        return np.eye(len(selection)), log_likelihood, None
+        return identity(selection.shape[0]), target_log_likelihood(selection, self.log_likelihood), None
 
 
 def start_at_bounds(net, problem):
@@ -155,7 +151,7 @@ def train_gate(net, problem, n_epochs, *, seed, verbose=0, cosine=True, e_step=g
     """
     selection, log_likelihood, expert_bounds = problem.evidence()
     prior = () if problem.prior is None else (problem.prior,)
-    targets = np.zeros((len(problem.X), len(selection)))
+    targets = np.zeros((len(problem.X), selection.shape[0]))
     rows = net.rows(problem.X, targets, *prior)
     deserted = np.append(problem.omega.sum(1) <= 0, False)  # these targets keep their gate probability
     duals, records = {"target_dual": None, "expert_dual": None}, []
@@ -201,7 +197,7 @@ def cross_fitted_logits(build, problem, n_epochs, n_folds, *, seed):
     n_epochs, n_folds, seed
         As for the gate itself.
     """
-    logits = np.empty((len(problem.X), len(problem.omega) + 1))
+    logits = np.empty((len(problem.X), problem.omega.shape[0] + 1))
     folds = KFold(min(n_folds, len(problem.X)), shuffle=True, random_state=seed)
     for seen, unseen in folds.split(problem.X):
         learnt = problem.rows(seen)
@@ -368,21 +364,23 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
             self.gate_, self.history_, self.n_iter_ = self._new_gate(problem), [], 0
         self._train(problem, self.max_epochs)
         if team.unlabeled is not None:
-            scores = self._free_scores(team.unlabeled)
-        elif bounds.bind:
-            scores = cross_fitted_logits(self._new_gate, problem, self.max_epochs, self.cv, seed=self._seed)
+            contest = self._contest(team.unlabeled, bounds)
         else:
-            # out-of-fold prior: the classifier is surer of rows that it was fitted on than of others
-            scores = predict_log_gate(self.gate_, team.items.array, problem.now().prior)
-        self._calibrate(scores, bounds)
+            if bounds.bind:
+                scores = cross_fitted_logits(self._new_gate, problem, self.max_epochs, self.cv, seed=self._seed)
+            else:
+                # out-of-fold prior: the classifier is surer of rows that it was fitted on than of others
+                scores = predict_log_gate(self.gate_, team.items.array, problem.now().prior)
+            contest = scores if self._bind_people(bounds) else Duel.of(self._masked(scores))
+        self._calibrate(contest, bounds)
 
     def _gather_evidence(self, team, weight, price):
         """Fit the classifier and return `log_likelihood`, `prior` and, if used, `refresh` of a `GateProblem`."""
-        return self._evidence(team.items, team.codes, team.y_codes, self._judge_classifier(team, self.cv), price)
+        return self._evidence(team.items, team.votes, team.y_codes, self._judge_classifier(team, self.cv), price)
 
-    def _evidence(self, items, codes, y_codes, proba, price):
+    def _evidence(self, items, votes, y_codes, proba, price):
         """`log_likelihood` and `prior` of a `GateProblem`, from calibrated probabilities of the classifier."""
-        log_likelihood = self._log_likelihood(items, codes, y_codes, proba, price)
+        log_likelihood = self._log_likelihood(items, votes, y_codes, proba, price)
         return {"log_likelihood": log_likelihood, "prior": self._prior(proba)}
 
     def _fit_nobody(self, team):
@@ -396,14 +394,13 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         if self.n_experts_ == 0:
             return
         votes, truth = check_answers(annotations, len(items), self, "partial_fit"), self._known_truth(X, y)
-        codes = votes.to_codes()
         self.gate_ = copy.deepcopy(self.gate_)
         proba = self._classifier_proba(items)
-        evidence = self._evidence(items, codes, truth.argmax(1), proba, self._price())
+        evidence = self._evidence(items, votes, truth.argmax(1), proba, self._price())
         weight = row_weights(self.class_weight, y)
         bounds = self._feasible(self._bounds(self._roster))
         self._train(GateProblem(items.array, omega=self.selection_, bounds=bounds, weight=weight, **evidence), 1, False)
-        right, seen = tally(votes, truth)
+        right, seen = tally_votes(votes, truth)
         self._roster = self._roster._replace(right=self._roster.right + right, seen=self._roster.seen + seen)
         self._margins = None  # these were margins of the previous gate
 
@@ -422,16 +419,10 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         """Likelihood (C, C) of the true class, the row, given an answer."""
         return check_error_cost(self.error_cost, len(self.classes_), self.annotation_smoothing)
 
-    def _absent_likelihood(self, items, codes, y_codes):
-        """Likelihood (n, n_experts) of the truth where an expert did not answer."""
-        return absent_likelihood(codes, y_codes, self._answer_likelihood(), self._correctness)
-
-    def _log_likelihood(self, items, codes, y_codes, proba, price):
-        """Log-likelihood (n, n_experts + 1) for the E-step, less the cost of asking."""
-        likelihood, absent = self._answer_likelihood(), self._absent_likelihood(items, codes, y_codes)
-        log_likelihood = team_log_likelihood(codes, y_codes, proba, likelihood, absent)
-        log_likelihood[:, :-1] -= price
-        return log_likelihood
+    def _log_likelihood(self, items, votes, y_codes, proba, price):
+        """Log-likelihood of the experts and the classifier for the E-step, less the cost of asking."""
+        evidence = answer_evidence(votes, y_codes, proba, self._answer_likelihood(), self._correctness, price)
+        return evidence.table() if is_small(evidence.shape) else evidence
 
     def _continues(self, items):
         """Whether training continues with the previous gate, which must have the right size."""
@@ -443,7 +434,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
 
     def _new_gate(self, problem):
         params = self.get_params(deep=False)
-        build = ensemble_for(params, problem.X, len(problem.omega) + 1)
+        build = ensemble_for(params, problem.X, problem.omega.shape[0] + 1)
         module = partial(Single, build, with_prior=self.prior_weight > 0)
         gate = build_net(self._gate_net, module, params, self._seed, prior_weight=self.prior_weight)
         start_at_bounds(gate, problem)

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._numerics._answers import expected_likelihood
+from .._numerics._answers import expected_likelihood, team_log_likelihood
 from .._sklearn import Interval
 from .._torch._e_steps import answer_posterior
 from .._torch._modules import check_layers, ensemble_for
@@ -99,6 +99,15 @@ class ImitatingDeferrer(GatedDeferrer):
         if self.n_experts_ == 0:
             return np.empty((len(items), 0, len(self.classes_)))
         return predict_answers(self.answer_net_, items)[:, self._members]
+
+    def _log_likelihood_of_all(self, codes, y_codes, proba, price, absent=None):
+        """Table (n, n_experts + 1) for the E-step, by the codes (n, n_experts) of the answers.
+
+        `absent` is the likelihood (n, n_experts) of missing answers.
+        """
+        log_likelihood = team_log_likelihood(codes, y_codes, proba, self._answer_likelihood(), absent)
+        log_likelihood[:, :-1] -= price
+        return log_likelihood
 
     def _new_ensemble(self, kind, items, n_members, **context):
         """Untrained nets of a `kind`, with the module, optimiser and batch size of the gate."""

@@ -86,10 +86,12 @@ class OneStageDeferral(JointDeferrer):
         Number of experts.
     targets_ : ndarray of shape (n_targets,)
         Names of the targets: every expert of `fit` is one.
-    omega_ : ndarray of shape (n_experts, n_targets)
-        Memberships of the experts in the targets. Rows sum to 1.
-    selection_ : ndarray of shape (n_targets, n_experts)
-        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros.
+    omega_ : ndarray or csr_array of shape (n_experts, n_targets)
+        Memberships of the experts in the targets. Rows sum to 1. It is sparse if every expert is a target and it has
+        more than ten million entries.
+    selection_ : ndarray or csr_array of shape (n_targets, n_experts)
+        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros. It
+        is sparse if `omega_` is.
     net_ : object
         The trained net; its interface is private.
     temperature_ : float
@@ -225,7 +227,8 @@ class OneStageDeferral(JointDeferrer):
         log_right = self.classifier_.link(logits, len(self.classes_))[1]
         correctness, clipped = np.exp(np.minimum(log_right, 0.0)), (log_right > 0) & ~self._silent
         correctness[:, self._silent] = self._roster.prior[0]
-        correctness, clipped = correctness @ self.omega_.T, clipped @ self.omega_.T > 0  # experts on the roster
+        member = self.omega_.T
+        correctness, clipped = correctness @ member, clipped @ member > 0  # experts on the roster
         return (correctness, clipped) if return_clipped else correctness
 
     def _check_settings(self, y):
@@ -242,11 +245,11 @@ class OneStageDeferral(JointDeferrer):
         self._prices = np.zeros(self.n_experts_) if in_loss else check_prices(self.consultation_cost, self.experts_)
         super()._learn(team)
 
-    def _value(self, team):
-        right = super()._value(team)
+    def _worth(self, team):
+        right = super()._worth(team)
         if self.surrogate != "realizable":
             return right
-        return right * np.maximum(1 - check_prices(self.consultation_cost, self.experts_), 0)
+        return right * np.maximum(1 - check_prices(self.consultation_cost, self.experts_), 0)[team.votes.annotator]
 
     def _row_loss(self):
         if self.surrogate == "realizable":

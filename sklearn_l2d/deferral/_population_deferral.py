@@ -91,10 +91,12 @@ class PopulationDeferral(TallyMixin, BaseDeferrer):
         Codes of the experts. An expert without answers has the mean code of the other experts in `fit`.
     targets_ : ndarray of shape (n_targets,)
         Names of the targets: every expert of `fit` or `onboard` is one.
-    omega_ : ndarray of shape (n_experts, n_targets)
-        Memberships of the experts in the targets. Rows sum to 1.
-    selection_ : ndarray of shape (n_targets, n_experts)
-        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros.
+    omega_ : ndarray or csr_array of shape (n_experts, n_targets)
+        Memberships of the experts in the targets. Rows sum to 1. It is sparse if every expert is a target and it has
+        more than ten million entries.
+    selection_ : ndarray or csr_array of shape (n_targets, n_experts)
+        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros. It
+        is sparse if `omega_` is.
     net_ : object
         The trained net; its interface is private.
     target_shares_ : ndarray of shape (n_targets + 1,)
@@ -224,12 +226,12 @@ class PopulationDeferral(TallyMixin, BaseDeferrer):
     def _learn(self, team):
         items, params = team.items.array, self.get_params(deep=False)
         self.net_, self.history_ = fit_population_net(
-            params, items, team.y_codes, team.codes, len(self.classes_), self._seed, pooling=self.pooling
+            params, items, team.y_codes, team.votes, len(self.classes_), self._seed, pooling=self.pooling
         )
         self.n_iter_ = len(self.history_)
         self.classifier_ = PopulationClassifier(self.net_, self.classes_, softmax_link, self.dtype)
         self.temperature_ = 1.0
-        codes, vocal = expert_codes(self.net_, items, team.y_codes, team.codes), (team.codes >= 0).any(0)
+        codes, vocal = expert_codes(self.net_, items, team.y_codes, team.votes), team.votes.n_answers > 0
         self._mean_code = codes[vocal].mean(0) if vocal.any() else np.zeros(self.code_size)
         self._single_targets(codes=np.where(vocal[:, None], codes, self._mean_code))
         self._measure_shares(team)
@@ -238,9 +240,8 @@ class PopulationDeferral(TallyMixin, BaseDeferrer):
         self._learn(team)
 
     def _describe(self, items, y_codes, votes):
-        codes = votes.to_codes()
-        known = expert_codes(self.net_, items.array, y_codes, codes)
-        return {"codes": np.where((codes >= 0).any(0)[:, None], known, self._mean_code)}
+        known = expert_codes(self.net_, items.array, y_codes, votes)
+        return {"codes": np.where((votes.n_answers > 0)[:, None], known, self._mean_code)}
 
     def _scores(self, items):
         classes, deferral = predict_population(self.net_, items.array, self.selection_ @ self.expert_codes_)

@@ -9,6 +9,7 @@ from sklearn.model_selection import KFold
 from sklearn.utils.metaestimators import available_if
 
 from .._numerics._answers import fit_temperature, temper
+from .._numerics._evidence import absent_likelihood
 from .._sklearn import Interval, StrOptions
 from .._torch._net import train
 from ._imitation import AnswerNet, ImitatingDeferrer, answers_likelihood, predict_answers
@@ -165,11 +166,12 @@ class ProbabilisticDeferral(ImitatingDeferrer):
         Number of experts.
     targets_ : ndarray of shape (n_targets,)
         Names of the targets: every expert of `fit` is one.
-    omega_ : ndarray of shape (n_experts, n_targets)
-        Memberships of the experts in the targets. Rows sum to 1.
-    selection_ : ndarray of shape (n_targets, n_experts)
+    omega_ : ndarray or csr_array of shape (n_experts, n_targets)
+        Memberships of the experts in the targets. Rows sum to 1. It is sparse if every expert is a target and it has
+        more than ten million entries.
+    selection_ : ndarray or csr_array of shape (n_targets, n_experts)
         Weights by which each target selects its members, within the bounds of `workload`. Rows sum to 1; a target
-        without members has a row of zeros.
+        without members has a row of zeros. It is sparse if `omega_` is.
     answer_net_ : object
         The trained nets of the experts, None if there are none; their interface is private.
     gate_ : object
@@ -375,24 +377,25 @@ class ProbabilisticDeferral(ImitatingDeferrer):
                 honest = proba
             else:
                 honest, self.temperature_ = joint.judge(team.items.array, team.y_codes, fold)
-            return self._evidence(team.items, team.codes, team.y_codes, honest, price)
+            return self._evidence(team.items, team.votes, team.y_codes, honest, price)
 
         return refresh(None) | {"refresh": refresh if learners else None}
 
-    def _absent_likelihood(self, items, codes, y_codes):
+    def _log_likelihood(self, items, votes, y_codes, proba, price):
         if self.missing == "naive":
-            return np.full(codes.shape, _NEVER)
-        own = super()._absent_likelihood(items, codes, y_codes)
-        if own is None:
-            return None
-        imitated = answers_likelihood(self.answer_net_, items.array, y_codes, self._answer_likelihood())
-        imitated = imitated[:, self._members]
-        return self.answer_shrinkage * own + (1 - self.answer_shrinkage) * imitated
+            absent = np.full(votes.shape, _NEVER)
+        else:
+            absent = absent_likelihood(self._answer_likelihood(), self._correctness)[y_codes]
+            if len(votes.item) < absent.size:
+                imitated = answers_likelihood(self.answer_net_, items.array, y_codes, self._answer_likelihood())
+                imitated = imitated[:, self._members]
+                absent = self.answer_shrinkage * absent + (1 - self.answer_shrinkage) * imitated
+        return self._log_likelihood_of_all(votes.to_codes(), y_codes, proba, price, absent)
 
     def _imitate(self, team, weight):
         """Train the experts' nets on the given annotations; return them and their rows for further epochs."""
         net = self._new_learner(team, self.n_experts_)
-        rows = self._rows(net, team, team.codes, weight)
+        rows = self._rows(net, team, team.votes.to_codes(), weight)
         train(net, rows, self.answer_epochs, seed=self._seed, verbose=self.verbose, label="answers")
         return net, rows
 

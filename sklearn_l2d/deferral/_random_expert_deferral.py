@@ -3,10 +3,10 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._numerics._answers import tally_votes
 from .._sklearn import atomic
 from .._validation import name_list
 from ._gate import GatedDeferrer
-from ._roster import tally
 
 
 class RandomExpertDeferral(GatedDeferrer):
@@ -90,11 +90,12 @@ class RandomExpertDeferral(GatedDeferrer):
         Number of experts.
     targets_ : ndarray of shape (n_targets,)
         Names of the targets: "anybody", or none without experts.
-    omega_ : ndarray of shape (n_experts, n_targets)
-        Memberships of the experts in the targets. Rows sum to 1.
-    selection_ : ndarray of shape (n_targets, n_experts)
+    omega_ : ndarray or csr_array of shape (n_experts, n_targets)
+        Memberships of the experts in the targets. Rows sum to 1. It is sparse if every expert is a target and it has
+        more than ten million entries.
+    selection_ : ndarray or csr_array of shape (n_targets, n_experts)
         Weights by which each target selects its members, within the bounds of `workload`. Rows sum to 1; a target
-        without members has a row of zeros.
+        without members has a row of zeros. It is sparse if `omega_` is.
     gate_ : object
         The trained gate, None without experts; its interface is private.
     offsets_ : ndarray of shape (n_targets + 1,)
@@ -189,6 +190,6 @@ class RandomExpertDeferral(GatedDeferrer):
                 raise ValueError("X is None, but annotations are answers to items; pass these items, or neither.")
             _, _, votes = self._check_newcomers(names, X, annotations)
             if y is not None:
-                right, seen = tally(votes, self._known_truth(X, y))
+                right, seen = tally_votes(votes, self._known_truth(X, y))
         newcomers = self._roster._replace(experts=names, omega=np.ones((len(names), 1)), right=right, seen=seen)
         self._set_roster(self._roster.joined_by(newcomers))

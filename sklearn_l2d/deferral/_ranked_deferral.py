@@ -6,9 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from .._annotated_target import split_target
-from .._numerics._shares import calibrate_offsets
 from .._sklearn import HasMethods, Interval
-from ._coverage import QUANTILES, CoverageMixin
+from ._coverage import CoverageMixin
 from ._roster import insert_zeros, served_shares
 from ._settings import share_bounds
 from ._wrapper import DeferrerWrapper
@@ -54,10 +53,12 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
         Number of experts.
     targets_ : ndarray of shape (n_targets,)
         Names of the targets: those of the deferrer.
-    omega_ : ndarray of shape (n_experts, n_targets)
-        Memberships of the experts in the targets. Rows sum to 1.
-    selection_ : ndarray of shape (n_targets, n_experts)
-        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros.
+    omega_ : ndarray or csr_array of shape (n_experts, n_targets)
+        Memberships of the experts in the targets. Rows sum to 1. It is sparse if every expert is a target and it has
+        more than ten million entries.
+    selection_ : ndarray or csr_array of shape (n_targets, n_experts)
+        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros. It
+        is sparse if `omega_` is.
     target_shares_ : ndarray of shape (n_targets + 1,)
         Share of the items that each target decides, the classifier last, for `X_unlabeled` or else the labelled items.
     coverage_ : float
@@ -139,7 +140,7 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
             self._report_shares(np.ones(1))
             return
         items = self._check_items(X) if X_unlabeled is None else self._check_unlabeled(X_unlabeled)
-        self._calibrate(self._free_scores(items), self._bounds(self._roster))
+        self._calibrate(self._free_duel(items), self._feasible(self._bounds(self._roster)))
 
     def _adopt(self, deferrer):
         # the threshold stays, so that the shares change until `recalibrate`
@@ -166,20 +167,14 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
         )
 
     def _feasible(self, bounds):
-        return bounds  # only the coverage is bounded here, and every coverage is feasible
+        """The bounds of the coverage only, and every coverage is feasible."""
+        return share_bounds(self.coverage, None, None, self.experts_, self.targets_)
+
+    def _contest(self, items, bounds):
+        return self._free_duel(items)  # the order of the human targets does not change
 
     def _scores(self, items):
         return self._free_scores(items) + self.offsets_
 
     def _free_scores(self, items):
         return np.clip(self.deferrer_._target_scores(items), -_CERTAIN, _CERTAIN)
-
-    def _calibrate(self, scores, bounds):
-        """Set the offset of the classifier; the order of the human targets does not change."""
-        best, classifier = scores[:, :-1].max(1), scores[:, -1]
-        low, high = self._request()
-        (people, own), _ = calibrate_offsets(np.column_stack([best, classifier]), [0, low], [1, high])
-        self.offsets_ = np.append(np.zeros(len(self.targets_)), own - people)
-        self._margins = np.quantile(classifier - best, QUANTILES)
-        self._report_shares(self._shares_of(self._masked(scores + self.offsets_)))
-        self.constraint_violation_ = max(low - self.coverage_, self.coverage_ - high, 0.0)

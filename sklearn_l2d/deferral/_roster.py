@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._numerics._answers import prior_strengths, shrunken_correctness, tally_votes
+from .._numerics._matrices import normalised_rows, stacked
 from ..annotations import from_long
 
 
@@ -15,7 +16,7 @@ class Roster(NamedTuple):
     ----------
     experts : ndarray of shape (n_experts,)
         Names.
-    omega : ndarray of shape (n_experts, n_targets)
+    omega : ndarray or csr_array of shape (n_experts, n_targets)
         Memberships.
     right, seen : ndarrays of shape (n_experts, n_classes)
         Right answers and answers per true class.
@@ -46,7 +47,7 @@ class Roster(NamedTuple):
         """The roster with newcomers, given as a `Roster`; they replace experts of the same name."""
         kept = self.without(newcomers.experts)
         together = {
-            name: np.concatenate([getattr(kept, name), getattr(newcomers, name)])
+            name: stacked(getattr(kept, name), getattr(newcomers, name))
             for name in ("experts", "omega", "right", "seen")
         }
         details = {name: np.concatenate([kept.details[name], newcomers.details[name]]) for name in self.details}
@@ -64,15 +65,10 @@ class Roster(NamedTuple):
         return self._replace(**rows, details={name: values[stay] for name, values in self.details.items()})
 
 
-def tally(votes, truth):
-    """Right answers and answers (n_annotators, n_classes) in votes, by the distribution (n, n_classes) of the truth."""
-    return tally_votes(votes.item, votes.annotator, votes.label, len(votes.annotators), truth)
-
-
 def new_roster(votes, y_codes):
     """`Roster` of the annotators of votes on items of known truth, who belong nowhere yet."""
     experts = votes.annotators
-    right, seen = tally(votes, np.eye(len(votes.classes))[y_codes])
+    right, seen = tally_votes(votes, np.eye(len(votes.classes))[y_codes])
     return Roster(experts, np.empty((len(experts), 0)), right, seen, prior_strengths(right, seen), {})
 
 
@@ -81,8 +77,7 @@ def plain_selection(omega):
 
     A target without members has a row of zeros.
     """
-    totals = omega.sum(0)[:, None]
-    return np.divide(omega.T, totals, out=np.zeros(omega.T.shape), where=totals > 0)
+    return normalised_rows(omega.T)
 
 
 def live_shares(shares, selection):

@@ -204,11 +204,12 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         Number of experts.
     targets_ : ndarray of shape (n_targets,)
         Names of the targets: every expert of `fit` is one.
-    omega_ : ndarray of shape (n_experts, n_targets)
-        Memberships of the experts in the targets. Rows sum to 1.
-    selection_ : ndarray of shape (n_targets, n_experts)
+    omega_ : ndarray or csr_array of shape (n_experts, n_targets)
+        Memberships of the experts in the targets. Rows sum to 1. It is sparse if every expert is a target and it has
+        more than ten million entries.
+    selection_ : ndarray or csr_array of shape (n_targets, n_experts)
         Weights by which each target selects its members, within the bounds of `workload`. Rows sum to 1; a target
-        without members has a row of zeros.
+        without members has a row of zeros. It is sparse if `omega_` is.
     answer_net_ : object
         The trained nets of the experts, None if there are none; their interface is private.
     gate_ : object
@@ -358,7 +359,7 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         super()._learn(team)
 
     def _gather_evidence(self, team, weight, price):
-        items, codes = team.items.array, team.codes
+        items, codes = team.items.array, team.votes.to_codes()
         if team.unlabeled is not None:
             items = np.concatenate([items, team.unlabeled.array])
             codes = np.concatenate([codes, np.full((len(team.unlabeled), codes.shape[1]), -1, dtype=codes.dtype)])
@@ -382,8 +383,9 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         self.answer_net_ = net
         return super()._gather_evidence(team, weight, price)
 
-    def _log_likelihood(self, items, codes, y_codes, proba, price):
-        if (codes < 0).any():
+    def _log_likelihood(self, items, votes, y_codes, proba, price):
+        codes = votes.to_codes()
+        if len(votes.item) < codes.size:
             guesses = predict_answers(self.answer_net_, items.array)[:, self._members].argmax(2)
             codes = np.where(codes >= 0, codes, guesses)
-        return super()._log_likelihood(items, codes, y_codes, proba, price)
+        return self._log_likelihood_of_all(codes, y_codes, proba, price)

@@ -4,9 +4,11 @@ import numbers
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import block_diag, csr_array, issparse
 from sklearn.utils.class_weight import compute_sample_weight
 
 from .._numerics._answers import answer_likelihood, error_nats
+from .._numerics._matrices import normalised_rows, weighted_columns
 from .._numerics._shares import check_share_bounds, restricts, selection_weights
 from ._roster import live_shares
 
@@ -44,10 +46,9 @@ class ShareBounds(NamedTuple):
         """Whether there is any bound at all."""
         return self.bind_targets or self.bind_experts
 
-    @property
-    def bind_people(self):
-        """Whether there is any bound on an expert or on a human target."""
-        return self.bind_experts or restricts(self.target_lower[:-1], self.target_upper[:-1])
+    def bind_people(self, live):
+        """Whether there is any bound on an expert, or on one of the human targets in the mask `live`."""
+        return self.bind_experts or restricts(self.target_lower[:-1][live], self.target_upper[:-1][live])
 
     def without_targets(self, gone):
         """The same bounds, with 0 for the human targets in the mask `gone`."""
@@ -61,8 +62,9 @@ class ShareBounds(NamedTuple):
 
         Offsets then meet them by the scores of the items; otherwise the items that move would be arbitrary.
         """
-        member = omega > 0
-        target, expert = np.nonzero(member & (member.sum(1, keepdims=True) == 1) & (member.sum(0) == 1))
+        target, expert = omega.nonzero()
+        alone = (np.bincount(target)[target] == 1) & (np.bincount(expert)[expert] == 1)
+        target, expert = target[alone], expert[alone]
         lower, upper = self.target_lower.copy(), self.target_upper.copy()
         lower[target] = np.maximum(lower[target], self.expert_lower[expert])
         upper[target] = np.minimum(upper[target], self.expert_upper[expert])
@@ -119,11 +121,13 @@ def check_feasible(bounds, omega, experts, target_names):
     ----------
     bounds : ShareBounds
         Bounds of the targets and experts of `omega`, and of the classifier.
-    omega : ndarray of shape (n_targets, n_experts)
+    omega : ndarray or csr_array of shape (n_targets, n_experts)
         Memberships of the human targets.
     experts, target_names : sequences
         Names for the error message.
     """
+    if not bounds.bind:
+        return
     check_share_bounds(
         *bounds.experts,
         with_classifier(omega) > 0,
@@ -136,6 +140,8 @@ def check_feasible(bounds, omega, experts, target_names):
 
 def with_classifier(omega):
     """Memberships with the classifier as one more target and expert (L2D-Clusters Eq. 4)."""
+    if issparse(omega):
+        return csr_array(block_diag((omega, np.ones((1, 1)))))
     full = np.zeros((len(omega) + 1, omega.shape[1] + 1))
     full[:-1, :-1], full[-1, -1] = omega, 1.0
     return full
@@ -146,8 +152,8 @@ def select_members(omega, shares, bounds, names=None, *, check=True):
 
     Parameters
     ----------
-    omega : ndarray of shape (n_targets, n_experts)
-        Unbounded weights of the human targets.
+    omega : ndarray or csr_array of shape (n_targets, n_experts)
+        Unbounded weights of the human targets; at most one member per target where it is sparse.
     shares : ndarray of shape (n_targets + 1,)
         Shares of the items that the targets and the classifier decide.
     bounds : ShareBounds
@@ -163,7 +169,9 @@ def select_members(omega, shares, bounds, names=None, *, check=True):
         A target without members who may serve has a row of zeros.
     """
     full = with_classifier(omega)
-    able = full * (bounds.expert_upper > 0)
+    able = weighted_columns(full, bounds.expert_upper > 0)
+    if issparse(omega):  # there is nobody to choose between
+        return normalised_rows(able)[:-1, :-1]
     live = able.sum(1) > 0
     kept = selection_weights(
         full[live], live_shares(shares, able[:-1])[live], *bounds.experts, names=names, check=check
@@ -258,7 +266,7 @@ def expert_prices(cost, experts, targets=(), omega=None):
             )
     if not np.isfinite(prices).all():
         raise ValueError(f"consultation_cost={cost!r} is not finite; omit experts with offboard or workload bounds.")
-    return prices
+    return np.broadcast_to(prices, len(experts))
 
 
 def check_omega(omega, n_experts):

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import log_expit, logsumexp, softmax
 
 from .._sklearn import StrOptions
+from .._torch._batches import AnswerTable
 from .._torch._modules import Single, ensemble_for
 from .._torch._net import NET_CONSTRAINTS, Net, build_net, check_net, predict_logits, train
 from ._base import BaseDeferrer
@@ -121,15 +122,19 @@ class SurrogateDeferrer(BaseDeferrer):
     def _array_form(self):
         return {"dtype": self.dtype, "allow_nd": self.module is not None}
 
-    def _train(self, team, value, row_loss, n_outputs):
-        """Train a net on the value of each option on each row; set the targets and the attributes of the net."""
+    def _train(self, team, worth, row_loss, n_outputs, before=None, after=None):
+        """Train a net on the value of each option on each row; set the targets and the attributes of the net.
+
+        `worth` are the values (n_answers,) of the answers, `before` and `after` those of the other options.
+        """
         self._single_targets()
-        self._silent = (team.codes < 0).all(0)
+        self._silent = team.votes.n_answers == 0
+        value = AnswerTable(team.votes, worth.astype(self.dtype), np.nan, before, after).if_large()
         params = self.get_params(deep=False)
         module = partial(Single, ensemble_for(params, team.items.array, n_outputs))
         net = build_net(SurrogateNet, module, params, self._seed, row_loss=row_loss)
         weight = row_weights(self.class_weight, team.y)
-        rows = net.rows(team.items.array, *(a.astype(self.dtype) for a in (value, weight / weight.mean())))
+        rows = net.rows(team.items.array, value, (weight / weight.mean()).astype(self.dtype))
         self.history_ = train(net, rows, self.max_epochs, seed=self._seed, verbose=self.verbose, label="surrogate loss")
         self.net_, self.n_iter_ = net, len(self.history_)
 
@@ -145,7 +150,7 @@ class SurrogateDeferrer(BaseDeferrer):
 
 def check_prices(cost, experts):
     """Cost of asking each expert (n_experts,), in errors, refused if negative."""
-    prices = np.broadcast_to(expert_prices(cost, experts), len(experts))
+    prices = expert_prices(cost, experts)
     if (prices < 0).any():
         raise ValueError(f"consultation_cost={cost!r} is negative for somebody; asking costs at least 0.")
     return prices
@@ -155,8 +160,8 @@ class JointDeferrer(SurrogateDeferrer):
     """Base of the surrogate deferrers whose classifier is the first C outputs of the net."""
 
     def _learn(self, team):
-        value = np.column_stack([np.eye(len(self.classes_))[team.y_codes], self._value(team)])
-        self._train(team, value, self._row_loss(), self._n_outputs())
+        truth = np.eye(len(self.classes_), dtype=self.dtype)[team.y_codes]
+        self._train(team, self._worth(team), self._row_loss(), self._n_outputs(), before=truth)
         self.classifier_ = FirstOutputs(self.net_, self.classes_, self._link(), self.dtype)
         self.temperature_ = 1.0
         self._measure_shares(team)
@@ -164,8 +169,8 @@ class JointDeferrer(SurrogateDeferrer):
     def _fit_nobody(self, team):
         self._learn(team)
 
-    def _value(self, team):
-        """Values (n, n_experts) of the experts' answers, NaN where an annotation is missing."""
+    def _worth(self, team):
+        """Values (n_answers,) of the experts' answers."""
         return right_answers(team)
 
     def _row_loss(self):
@@ -214,5 +219,5 @@ class FirstOutputs:
 
 
 def right_answers(team):
-    """Correctness (n, n_experts) of the annotations of a team: 1, 0, or NaN where one is missing."""
-    return np.where(team.codes < 0, np.nan, team.codes == team.y_codes[:, None])
+    """Correctness (n_answers,) of the answers of a team, 1 or 0."""
+    return (team.votes.label == team.y_codes[team.votes.item]) * 1.0

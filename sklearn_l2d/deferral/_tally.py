@@ -3,8 +3,10 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._numerics._answers import tally_votes
+from .._numerics._matrices import one_hot, widened
 from .._sklearn import atomic
-from ._roster import insert_zeros, tally
+from ._roster import insert_zeros
 
 _TIE = 1e-9  # above rounding errors, below any difference that matters
 
@@ -46,7 +48,7 @@ class TallyMixin:
             raise ValueError("y is None, but newcomers are judged by what they got right; pass the true labels.")
         names, items, votes = self._check_newcomers(experts, X, annotations)
         truth = self._known_truth(X, y)
-        right, seen = tally(votes, truth)
+        right, seen = tally_votes(votes, truth)
         details = self._describe(items, truth.argmax(1), votes)
         self._add_targets(names)
         newcomers = self._roster._replace(
@@ -54,9 +56,13 @@ class TallyMixin:
         )
         self._set_roster(self._roster.joined_by(newcomers))
 
-    def _break_ties(self, scores):
-        """Scores (n, n_targets + 1), changed in place so that experts without annotations lose ties."""
-        scores[:, :-1][:, self.selection_ @ self._roster.seen.sum(1) <= 0] -= _TIE
+    def _break_ties(self, scores, among=slice(None)):
+        """Scores (n, n_targets + 1), changed in place so that experts without annotations lose ties.
+
+        `among` are the targets of the columns, all by default.
+        """
+        silent = self.selection_ @ self._roster.seen.sum(1) <= 0
+        scores[:, :-1][:, silent[among]] -= _TIE
         return scores
 
     def _describe(self, items, y_codes, votes):
@@ -65,12 +71,13 @@ class TallyMixin:
 
     def _add_targets(self, names):
         """Add a target with a share of 0 for every name that is not a target."""
-        fresh = names[[name not in set(self.targets_) for name in names]]
+        known = set(self.targets_)
+        fresh = names[[name not in known for name in names]]
         self.targets_ = np.concatenate([self.targets_, fresh])
-        self._roster = self._roster._replace(omega=np.pad(self.omega_, ((0, 0), (0, len(fresh)))))
+        self._roster = self._roster._replace(omega=widened(self.omega_, len(fresh)))
         self.target_shares_ = insert_zeros(self.target_shares_, len(fresh))
 
     def _place(self, names):
         """Memberships (len(names), n_targets) of newcomers."""
         place = {name: k for k, name in enumerate(self.targets_)}
-        return np.eye(len(self.targets_))[[place[name] for name in names]]
+        return one_hot([place[name] for name in names], len(self.targets_))

@@ -3,8 +3,6 @@
 import numbers
 from typing import ClassVar
 
-import numpy as np
-
 from .._sklearn import HasMethods, Interval
 from .._torch._losses import softmax_loss
 from ..crowd import NetClassifier
@@ -72,10 +70,12 @@ class TwoStageDeferral(SurrogateDeferrer):
         Number of experts.
     targets_ : ndarray of shape (n_targets,)
         Names of the targets: every expert of `fit` is one.
-    omega_ : ndarray of shape (n_experts, n_targets)
-        Memberships of the experts in the targets. Rows sum to 1.
-    selection_ : ndarray of shape (n_targets, n_experts)
-        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros.
+    omega_ : ndarray or csr_array of shape (n_experts, n_targets)
+        Memberships of the experts in the targets. Rows sum to 1. It is sparse if every expert is a target and it has
+        more than ten million entries.
+    selection_ : ndarray or csr_array of shape (n_targets, n_experts)
+        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros. It
+        is sparse if `omega_` is.
     net_ : object
         The trained net, None without experts; its interface is private.
     target_shares_ : ndarray of shape (n_targets + 1,)
@@ -182,8 +182,10 @@ class TwoStageDeferral(SurrogateDeferrer):
 
     def _learn(self, team):
         price, proba = check_prices(self.consultation_cost, self.experts_), self._judge_classifier(team, self.cv)
-        right = np.column_stack([right_answers(team) - price, proba.argmax(1) == team.y_codes])
-        self._train(team, right + price.max(), softmax_loss, right.shape[1])
+        worth = right_answers(team) - price[team.votes.annotator]
+        classifier = (proba.argmax(1) == team.y_codes)[:, None] * 1.0
+        dearest = price.max()  # keeps the values from being negative
+        self._train(team, worth + dearest, softmax_loss, self.n_experts_ + 1, after=classifier + dearest)
         self._measure_shares(team)
 
     def _fit_nobody(self, team):

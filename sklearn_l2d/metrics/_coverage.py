@@ -4,9 +4,11 @@ from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from .._encoding import make_votes
+from .._numerics._matrices import entries, identity, normalised_rows
 from .._sklearn import check_weights
 
 
@@ -147,17 +149,21 @@ def _check_routing(deferral, selection, n_experts):
     deferral = column_or_1d(deferral)
     if not np.issubdtype(deferral.dtype, np.integer):
         raise ValueError("deferral: the codes must be integers, -1 for the classifier.")
-    selection = np.eye(n_experts) if selection is None else np.asarray(selection, dtype=np.float64)
+    if selection is None:
+        selection = identity(n_experts)
+    elif not issparse(selection):
+        selection = np.asarray(selection, dtype=np.float64)
     if selection.ndim != 2 or selection.shape[1] != n_experts:
         raise ValueError(
             f"selection: its shape is {selection.shape}, but there are {n_experts} experts. "
             "Give one row per target and one column per expert."
         )
-    if not (np.isfinite(selection).all() and (selection >= 0).all()):
+    weights = selection.data if issparse(selection) else selection
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise ValueError("selection: the weights must be finite and non-negative.")
-    if deferral.size and (deferral.min() < -1 or deferral.max() >= len(selection)):
+    if deferral.size and (deferral.min() < -1 or deferral.max() >= selection.shape[0]):
         raise ValueError(
-            f"deferral: codes run from {deferral.min()} to {deferral.max()}, but there are {len(selection)} "
+            f"deferral: codes run from {deferral.min()} to {deferral.max()}, but there are {selection.shape[0]} "
             "targets. Use 0 to n_targets - 1, and -1 for the classifier."
         )
     return deferral, selection
@@ -167,7 +173,7 @@ def _serve(deferral, selection, votes, sample_weight):
     deferral, selection = _check_routing(deferral, selection, len(votes.annotators))
     check_consistent_length(deferral, votes, sample_weight)
     human = deferral >= 0
-    weight = selection[deferral[votes.item], votes.annotator] * human[votes.item]
+    weight = entries(selection, np.maximum(deferral, 0)[votes.item], votes.annotator) * human[votes.item]
     total = np.bincount(votes.item, weight, minlength=len(votes))
     weight = np.divide(weight, total[votes.item], out=np.zeros_like(weight), where=total[votes.item] > 0)
     sample_weight = check_weights(sample_weight, deferral)
@@ -209,7 +215,7 @@ def team_accuracy(
     annotations : array-like, masked array or DataFrame of shape (n_samples, n_experts)
         The experts' labels; missing ones as in `encode_annotations`.
 
-    selection : array-like of shape (n_targets, n_experts), default=None
+    selection : array-like or sparse array of shape (n_targets, n_experts), default=None
         Weights with which each target picks its members. None means that every expert is a target.
 
     sample_weight : array-like of shape (n_samples,), default=None
@@ -250,7 +256,7 @@ def workload_distribution(
     deferral : array-like of int of shape (n_samples,)
         Target of each item, -1 for the classifier; also the experts that `assign_experts` returns.
 
-    selection : array-like of shape (n_targets, n_experts), default=None
+    selection : array-like or sparse array of shape (n_targets, n_experts), default=None
         Weights with which each target picks its members. None means that every expert is a target.
 
     annotations : array-like, masked array or DataFrame of shape (n_samples, n_experts), default=None
@@ -294,9 +300,8 @@ def workload_distribution(
     deferral, selection = _check_routing(deferral, selection, n_experts)
     check_consistent_length(deferral, sample_weight)
     sample_weight = check_weights(sample_weight, deferral)
-    targets = np.bincount(deferral + 1, sample_weight, minlength=len(selection) + 1)[1:] / sample_weight.sum()
-    members = selection.sum(axis=1, keepdims=True)
-    people = targets @ np.divide(selection, members, out=np.zeros_like(selection), where=members > 0)
+    targets = np.bincount(deferral + 1, sample_weight, minlength=selection.shape[0] + 1)[1:] / sample_weight.sum()
+    people = targets @ normalised_rows(selection)
     return np.append(people, 1 - people.sum())
 
 
@@ -329,7 +334,7 @@ def deferral_report(
     annotations : array-like, masked array or DataFrame of shape (n_samples, n_experts)
         The experts' labels; column names name the experts.
 
-    selection : array-like of shape (n_targets, n_experts), default=None
+    selection : array-like or sparse array of shape (n_targets, n_experts), default=None
         Weights with which each target picks its members. None means that every expert is a target.
 
     coverage : float or tuple (low, high), default=None
@@ -377,7 +382,7 @@ def deferral_report(
     service = _serve(deferral, selection, votes, sample_weight)
     deferral, fallback, sample_weight = service.deferral, service.fallback, service.sample_weight
     experts = votes.annotators
-    n_targets = len(experts) if selection is None else len(selection)
+    n_targets = len(experts) if selection is None else np.shape(selection)[0]
     team = service.per_item(right, classifier)
     kept = deferral < 0
     served, served_right = (service.per_expert(worth, len(experts)) for worth in (1.0, right))
@@ -390,7 +395,13 @@ def deferral_report(
     low, high = (coverage, coverage) if isinstance(coverage, Real) else coverage or (0.0, 1.0)
     bounds = np.tile([0.0, 1.0], (len(experts), 1)) if workload is None else np.asarray(workload, float)
     bounds = np.vstack([bounds, [low, high]])
-    routes = [*(deferral == target for target in range(n_targets)), kept]
+    route = np.where(kept, n_targets, deferral)  # the classifier last
+    n_routed = np.bincount(route, sample_weight, minlength=n_targets + 1)
+
+    def per_route(values):
+        total = np.bincount(route, sample_weight * values, minlength=n_targets + 1)
+        return np.divide(total, n_routed, out=np.full(n_targets + 1, np.nan), where=n_routed > 0).tolist()
+
     return {
         "n_samples": len(deferral),
         "coverage": mean(kept),
@@ -403,10 +414,10 @@ def deferral_report(
         "classifier_accuracy_deferred": mean(classifier, ~kept),
         "targets": {
             "target": [*(range(n_targets) if target_names is None else target_names), "classifier"],
-            "share": [mean(route) for route in routes],
-            "accuracy": [mean(team, route) for route in routes],
-            "classifier_accuracy": [mean(classifier, route) for route in routes],
-            "fallback": [mean(fallback, route) for route in routes],
+            "share": (n_routed / sample_weight.sum()).tolist(),
+            "accuracy": per_route(team),
+            "classifier_accuracy": per_route(classifier),
+            "fallback": per_route(fallback),
         },
         "experts": {
             "expert": [*experts.tolist(), "classifier"],

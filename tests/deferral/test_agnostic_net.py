@@ -11,6 +11,7 @@ from sklearn_l2d._torch._losses import pair_loss
 from sklearn_l2d._torch._modules import AgnosticRejector
 from sklearn_l2d._torch._net import build_net
 from sklearn_l2d._torch._seeding import own_generator
+from sklearn_l2d.annotations import encode_votes
 from sklearn_l2d.deferral import _expert_agnostic_deferral
 from sklearn_l2d.deferral._expert_agnostic_deferral import (
     AgnosticNet,
@@ -71,7 +72,9 @@ def test_an_answer_is_counted_or_learnt_from(net, monkeypatch):
     monkeypatch.setattr(_expert_agnostic_deferral, "competence_moments", spy)
     monkeypatch.setattr(_expert_agnostic_deferral, "pair_loss", loss)
     net.n_experts = M
-    history = train_agnostic(net, proba, y, codes, prior=(0.5, (2.0, 2.0)), max_epochs=4, seed=0, verbose=0)
+    history = train_agnostic(
+        net, proba, y, encode_votes(codes, classes=range(C)), prior=(0.5, (2.0, 2.0)), max_epochs=4, seed=0, verbose=0
+    )
     per_epoch = np.reshape(learnt, (4, 25)).sum(1)
     assert_array_equal(per_epoch + counted, np.full(4, (codes >= 0).sum()))
     assert len(set(counted)) == 4

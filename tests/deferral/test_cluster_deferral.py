@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from torch import nn
 
-from sklearn_l2d.annotations import AnnotatedTarget
+from sklearn_l2d.annotations import AnnotatedTarget, encode_votes
 from sklearn_l2d.cluster import AnnotatorLDA
 from sklearn_l2d.deferral import ClusterDeferral
 
@@ -446,10 +446,10 @@ def test_missing_annotations_are_integrated_out_by_own_correctness(make, crowd, 
     annotations[absent] = np.nan
     groups = {"omega": None, "clusterer": AnnotatorLDA(2, **LDA)} if clustered else {}
     model = make(annotation_smoothing=0.02, max_epochs=10, **groups).fit(crowd.X, crowd.y, annotations)
-    codes = np.where(absent, -1, crowd.answer_codes)
+    votes = encode_votes(np.where(absent, -1, crowd.answer_codes), classes=range(3))
     items = model._check_items(crowd.X)
     proba = model._classifier_proba(items)
-    got = np.exp(model._log_likelihood(items, codes, crowd.codes, proba, 0.0))
+    got = np.exp(model._log_likelihood(items, votes, crowd.codes, proba, np.zeros(4)))
     truth = np.eye(3)[crowd.codes]
     for expert, correctness in enumerate(model._correctness):  # its shrinkage has tests of its own
         right = correctness[crowd.codes][:, None]

@@ -16,8 +16,9 @@ from sklearn_l2d._numerics._answers import (
     log_likelihood_of_answers,
     prior_strengths,
     shrunken_correctness,
-    tally_answers,
+    tally_votes,
 )
+from sklearn_l2d.annotations import encode_votes
 from sklearn_l2d.deferral import ClusterDeferral
 
 few = settings(max_examples=12)
@@ -35,8 +36,8 @@ def test_order_of_experts_and_classes_does_not_matter_to_profiles(data):
     codes, y, n_classes = data.draw(answers_and_truth())
     experts, classes = data.draw(permutations(codes.shape[1])), data.draw(permutations(n_classes))
     rank = np.append(np.argsort(classes), -1)  # new code of each class; missing stays missing
-    plain = tally_answers(codes, np.eye(n_classes)[y])
-    moved = tally_answers(rank[codes][:, experts], np.eye(n_classes)[rank[y]])
+    plain = tally_votes(encode_votes(codes, classes=range(n_classes)), np.eye(n_classes)[y])
+    moved = tally_votes(encode_votes(rank[codes][:, experts], classes=range(n_classes)), np.eye(n_classes)[rank[y]])
     for one, other in zip(plain, moved, strict=True):
         np.testing.assert_array_equal(other, one[np.ix_(experts, classes)])
     center, strengths = prior_strengths(*plain)
@@ -52,7 +53,7 @@ def test_order_of_experts_and_classes_does_not_matter_to_profiles(data):
 @given(answers_and_truth())
 def test_tallies_are_counts_and_profiles_are_probabilities(problem):
     codes, y, n_classes = problem
-    right, seen = tally_answers(codes, np.eye(n_classes)[y])
+    right, seen = tally_votes(encode_votes(codes, classes=range(n_classes)), np.eye(n_classes)[y])
     for expert in range(codes.shape[1]):
         for label in range(n_classes):
             shown = codes[y == label, expert]

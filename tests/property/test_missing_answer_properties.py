@@ -11,6 +11,7 @@ from strategies import answer_problems
 from sklearn_l2d._numerics._answers import answer_likelihood, expected_likelihood, team_log_likelihood
 from sklearn_l2d._numerics._gate_posterior import gate_log_likelihood, gate_posterior
 from sklearn_l2d._torch._e_steps import answer_posterior
+from sklearn_l2d.annotations import encode_votes
 from sklearn_l2d.deferral import ProbabilisticDeferral
 
 
@@ -72,7 +73,8 @@ def test_naive_is_dropping_whoever_did_not_answer(problem):
     likelihood = answer_likelihood(problem.f.shape[2], problem.smoothing)
     model = ProbabilisticDeferral(missing="naive", annotation_smoothing=problem.smoothing)
     model.classes_ = np.arange(problem.f.shape[2])
-    log_likelihood = model._log_likelihood(None, problem.codes, problem.y_codes, problem.classifier_proba, 0.0)
+    votes = encode_votes(problem.codes, classes=model.classes_)
+    log_likelihood = model._log_likelihood(None, votes, problem.y_codes, problem.classifier_proba, 0.0)
     naive = gate_posterior(problem.log_gate, np.eye(problem.log_gate.shape[1]), log_likelihood).targets
     for i, y in enumerate(problem.y_codes):
         there = np.append(problem.codes[i] >= 0, True)

@@ -11,13 +11,15 @@ import pytest
 from _instances import INSTANCES, fit, make_crowd, outputs
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_array_equal
-from scipy.sparse import coo_array
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import coo_array, issparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from strategies import annotation_codes
 
+from sklearn_l2d import _validation
+from sklearn_l2d._numerics import _matrices
 from sklearn_l2d.annotations import (
     AnnotatedTarget,
     Votes,
@@ -213,6 +215,38 @@ def test_every_estimator_takes_votes_for_a_table(instance):
     got = outputs(instance, fit(instance, clone(instance.estimator), sparse), sparse)
     for name in expected:
         assert_array_equal(got[name], expected[name], err_msg=name)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("instance", [i for i in INSTANCES if i.kind in ("deferrer", "encoder")], ids=str)
+def test_large_teams_are_those_of_small_ones(instance, monkeypatch):
+    """Whatever is made densely for small data gives the same in the form that large data take."""
+    crowd = make_crowd()
+
+    def answers():
+        fitted = fit(instance, clone(instance.estimator), crowd)
+        got = outputs(instance, fitted, crowd)
+        if instance.kind == "deferrer":
+            got |= {d: fitted.predict_team(crowd.X, crowd.annotations, decision=d) for d in ("draw", "vote")}
+            shut = copy.copy(fitted).offboard(fitted.experts_[0])
+            got |= {"deferral without the first": shut.predict_deferral(crowd.X), "workload": shut.workload_}
+            if hasattr(shut, "onboard"):
+                shut.onboard(["new", shut.experts_[0]], crowd.X, crowd.annotations[:, :2], crowd.y)
+                got["deferral with newcomers"] = shut.predict_deferral(crowd.X)
+        return fitted, got
+
+    _, expected = answers()
+    monkeypatch.setattr(_matrices, "LARGEST_DENSE", 0)
+    monkeypatch.setattr(_validation, "_BLOCK", 64)
+    fitted, got = answers()
+    for name in expected:
+        if expected[name].dtype.kind == "f":
+            assert_allclose(got[name], expected[name], rtol=1e-5, atol=1e-6, err_msg=name)
+        else:
+            assert_array_equal(got[name], expected[name], err_msg=name)
+    if instance.kind == "deferrer" and len(fitted.targets_) == fitted.n_experts_:
+        assert issparse(fitted.omega_)
+        assert issparse(fitted.selection_)
 
 
 def test_votes_are_matched_by_name():

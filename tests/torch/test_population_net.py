@@ -15,6 +15,7 @@ from sklearn_l2d._torch._population_net import (
     predict_population,
 )
 from sklearn_l2d._torch._seeding import OwnRandom, own_generator
+from sklearn_l2d.annotations import encode_votes
 
 N, M, C = 30, 4, 3
 PARAMS = {
@@ -47,6 +48,10 @@ def net(data):
     return build_population_net(PARAMS, data[0], C, seed=0)
 
 
+def votes_of(codes):
+    return encode_votes(codes, classes=range(C))
+
+
 def rows_of(data):
     X, y, codes = data
     return Rows(X, y, codes, np.arange(N), dtype=torch.float64)
@@ -70,19 +75,19 @@ def test_a_code_is_the_mean_over_all_answers(net, data, monkeypatch):
         np.mean([encoded(net, X[i], y[i], int(codes[i, m])) for i in np.flatnonzero(codes[:, m] >= 0)] or [[0, 0]], 0)
         for m in range(M)
     ]
-    assert_allclose(expert_codes(net, X, y, codes), expected, rtol=1e-10)
+    assert_allclose(expert_codes(net, X, y, votes_of(codes)), expected, rtol=1e-10)
     monkeypatch.setattr(_population_net, "_CHUNK", 7)
-    assert_allclose(expert_codes(net, X, y, codes), expected, rtol=1e-10)
+    assert_allclose(expert_codes(net, X, y, votes_of(codes)), expected, rtol=1e-10)
     order = np.random.default_rng(1).permutation(N)
-    assert_allclose(expert_codes(net, X[order], y[order], codes[order]), expected, rtol=1e-10)
-    assert_array_equal(expert_codes(net, X, y, np.full_like(codes, -1)), np.zeros((M, 2)))
+    assert_allclose(expert_codes(net, X[order], y[order], votes_of(codes[order])), expected, rtol=1e-10)
+    assert_array_equal(expert_codes(net, X, y, votes_of(np.full_like(codes, -1))), np.zeros((M, 2)))
 
 
 def test_attention_weighs_examples_and_starts_as_the_mean(net, data, monkeypatch):
     X, y, codes = data
-    mean = expert_codes(net, X, y, codes)
+    mean = expert_codes(net, X, y, votes_of(codes))
     net.module_.query = torch.nn.Parameter(torch.zeros(2, dtype=torch.float64))
-    assert_allclose(expert_codes(net, X, y, codes), mean, rtol=1e-10)
+    assert_allclose(expert_codes(net, X, y, votes_of(codes)), mean, rtol=1e-10)
     net.module_.query.data = torch.tensor([7.0, -4.0], dtype=torch.float64)
     rows = np.flatnonzero(codes[:, 0] >= 0)
     each = np.array([encoded(net, X[i], y[i], int(codes[i, 0])) for i in rows])
@@ -90,11 +95,11 @@ def test_attention_weighs_examples_and_starts_as_the_mean(net, data, monkeypatch
     expected = weight @ each / weight.sum()
     assert not np.allclose(expected, mean[0])
     monkeypatch.setattr(_population_net, "_CHUNK", 7)
-    attended = expert_codes(net, X, y, codes)
+    attended = expert_codes(net, X, y, votes_of(codes))
     assert_allclose(attended[0], expected, rtol=1e-10)
     assert_allclose(attended[2:], mean[2:], rtol=1e-10)  # one example has all the weight, and none is zero
     # in training: the same over the examples in use, of which there may be none
-    net.contexts = Contexts(rows_of(data), codes, 6, 4)
+    net.contexts = Contexts(rows_of(data), votes_of(codes), 6, 4)
     items, used = torch.as_tensor(rows[:6]).expand(2, 6), torch.tensor([[1, 1, 1, 0, 0, 0], [0] * 6]).bool()
     drawn = net._codes(items, torch.as_tensor(codes[rows[:6], 0].astype(int)).expand(2, 6), used)
     assert_allclose(drawn.detach(), [weight[:3] @ each[:3] / weight[:3].sum(), [0, 0]], rtol=1e-10)
@@ -104,9 +109,9 @@ def test_attention_weighs_examples_and_starts_as_the_mean(net, data, monkeypatch
 
 def test_the_code_sees_item_class_and_answer(net, data):
     X, y, codes = data
-    code = expert_codes(net, X, y, codes)[0]
+    code = expert_codes(net, X, y, votes_of(codes))[0]
     for changed in ((X + 1, y, codes), (X, (y + 1) % C, codes), (X, y, np.where(codes >= 0, (codes + 1) % C, -1))):
-        assert not np.allclose(expert_codes(net, *changed)[0], code)
+        assert not np.allclose(expert_codes(net, *changed[:2], votes_of(changed[2]))[0], code)
 
 
 def test_predictions_equal_the_parts(net, data, monkeypatch):
@@ -125,7 +130,7 @@ def test_predictions_equal_the_parts(net, data, monkeypatch):
 
 def test_contexts_are_answers_of_their_expert(data):
     X, y, codes = data
-    contexts = Contexts(rows_of(data), codes, size=6, n_experts=2)
+    contexts = Contexts(rows_of(data), votes_of(codes), size=6, n_experts=2)
     counts = (codes >= 0).sum(0)
     met, generator = set(), own_generator(0)
     for _ in range(20):
@@ -145,7 +150,7 @@ class Given(Contexts):
     """Contexts that are not random."""
 
     def __init__(self, rows, codes):
-        super().__init__(rows, codes, size=3, n_experts=10)
+        super().__init__(rows, votes_of(codes), size=3, n_experts=10)
 
     def draw(self, generator):
         experts = torch.tensor([1, 0, 2])
@@ -214,9 +219,9 @@ def test_training_keeps_no_rows(data, lr, monkeypatch):
     params = PARAMS | settings | {"lr": lr, "verbose": 0}
     if lr > 1:
         with pytest.raises(FloatingPointError):
-            fit_population_net(params | {"n_classifier_epochs": 0}, *data, C, seed=0)
+            fit_population_net(params | {"n_classifier_epochs": 0}, *data[:2], votes_of(data[2]), C, seed=0)
     else:
-        net, history = fit_population_net(params, *data, C, seed=0)
+        net, history = fit_population_net(params, *data[:2], votes_of(data[2]), C, seed=0)
         assert [epoch["phase"] for epoch in history] == 2 * ["classifier"] + 3 * ["population"]
         assert net is nets[0]
     assert len(nets) == 1

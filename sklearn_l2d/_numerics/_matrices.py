@@ -1,0 +1,95 @@
+"""Matrices of experts and targets, dense while they are small and sparse where most of a large one would be zero."""
+
+import numpy as np
+from scipy.sparse import csr_array, issparse, vstack
+
+LARGEST_DENSE = 10_000_000  # entries
+
+
+def is_small(shape):
+    """Whether a matrix of this shape is made densely, which is faster; larger ones stay sparse where they can."""
+    return shape[0] * shape[1] <= LARGEST_DENSE
+
+
+def identity(n):
+    """Identity matrix of n rows."""
+    return one_hot(np.arange(n), n)
+
+
+def one_hot(columns, n_columns):
+    """Matrix (len(columns), n_columns) with a 1 in each row, in these columns."""
+    columns = np.asarray(columns, dtype=np.intp)
+    if is_small((len(columns), n_columns)):
+        matrix = np.zeros((len(columns), n_columns))
+        matrix[np.arange(len(columns)), columns] = 1.0
+        return matrix
+    return csr_array((np.ones(len(columns)), columns, np.arange(len(columns) + 1)), shape=(len(columns), n_columns))
+
+
+def normalised_rows(matrix):
+    """Rows of a non-negative matrix divided by their sums; rows of zeros stay as they are."""
+    totals = matrix.sum(axis=1)
+    if issparse(matrix):
+        matrix = csr_array(matrix)
+        scale = np.divide(1.0, totals, out=np.zeros(len(totals)), where=totals > 0)
+        return csr_array((matrix.data * scale[rows_of(matrix)], matrix.indices, matrix.indptr), shape=matrix.shape)
+    return np.divide(matrix, totals[:, None], out=np.zeros(matrix.shape), where=totals[:, None] > 0)
+
+
+def weighted_columns(matrix, weights):
+    """A matrix with its columns multiplied by weights."""
+    return csr_array(matrix.multiply(weights)) if issparse(matrix) else matrix * weights
+
+
+def stacked(upper, lower):
+    """Two matrices, one above the other."""
+    if issparse(upper) or issparse(lower):
+        return csr_array(vstack([csr_array(upper), csr_array(lower)]))
+    return np.concatenate([upper, lower])
+
+
+def widened(matrix, n_more):
+    """A matrix with further columns of zeros."""
+    if issparse(matrix):
+        n_rows, n_columns = matrix.shape
+        return csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(n_rows, n_columns + n_more))
+    return np.pad(matrix, ((0, 0), (0, n_more)))
+
+
+def entries(matrix, rows, columns):
+    """Entries of a matrix at some places."""
+    if not issparse(matrix):
+        return matrix[rows, columns]
+    matrix = csr_array(matrix, copy=True)
+    matrix.sum_duplicates()
+    places, width = rows_of(matrix) * np.int64(matrix.shape[1]) + matrix.indices, np.int64(matrix.shape[1])
+    wanted = np.asarray(rows) * width + columns
+    if not len(places):
+        return np.zeros(len(wanted), dtype=matrix.dtype)
+    found = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
+    return matrix.data[found] * (places[found] == wanted)
+
+
+def ragged_rows(starts, rows):
+    """Entries of some rows of a ragged array, one after the other.
+
+    Parameters
+    ----------
+    starts : ndarray of int of shape (n + 1,)
+        Where the entries of each row start, and last their number.
+    rows : index
+        Slice, positions or mask of rows.
+
+    Returns
+    -------
+    row, entry : ndarrays of int of shape (n_entries,)
+        Number of the row among the selected ones, and place of the entry.
+    """
+    first, size = starts[:-1][rows], np.diff(starts)[rows]
+    row = np.repeat(np.arange(len(size)), size)
+    return row, np.arange(len(row)) + (first - np.cumsum(size) + size)[row]
+
+
+def rows_of(matrix):
+    """Row of every stored entry of a `csr_array`."""
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))

@@ -1,0 +1,48 @@
+"""The best human target of every item against the classifier: all that a decision needs of many scores."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Duel(NamedTuple):
+    """Scores of the best human target of every item and of the classifier.
+
+    Attributes
+    ----------
+    target : ndarray of int of shape (n,)
+        The best human target.
+    human, classifier : ndarrays of shape (n,)
+        Scores of this target, -inf where nobody can be asked, and of the classifier.
+    """
+
+    target: np.ndarray
+    human: np.ndarray
+    classifier: np.ndarray
+
+    @classmethod
+    def of(cls, scores):
+        """The duel in scores (n, n_targets + 1), the classifier last."""
+        if scores.shape[1] == 1:
+            return cls(np.full(len(scores), -1), np.full(len(scores), -np.inf), scores[:, 0])
+        target = scores[:, :-1].argmax(1)
+        return cls(target, scores[np.arange(len(scores)), target], scores[:, -1])
+
+    @classmethod
+    def joined(cls, duels):
+        """The duels of consecutive items as one."""
+        return cls(*map(np.concatenate, zip(*duels, strict=True)))
+
+    def shifted(self, offset):
+        """The same duel with an offset on the classifier's scores."""
+        return self._replace(classifier=self.classifier + offset)
+
+    @property
+    def chosen(self):
+        """Target codes (n,) of the largest scores, -1 for the classifier."""
+        asked = (self.human >= self.classifier) & (self.human > -np.inf)
+        return np.where(asked, self.target, -1)
+
+    def shares(self, n_targets):
+        """Shares (n_targets + 1,) of the items that the targets and, last, the classifier decide."""
+        return np.bincount(self.chosen % (n_targets + 1), minlength=n_targets + 1) / len(self.target)
