@@ -1,4 +1,4 @@
-"""Matrices of experts and targets, dense while they are small and sparse where most of a large one would be zero."""
+"""Matrices of experts and targets: sparse where every expert is a target, since nearly all entries are then zero."""
 
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
@@ -7,23 +7,24 @@ LARGEST_DENSE = 10_000_000  # entries
 
 
 def is_small(shape):
-    """Whether a matrix of this shape is made densely, which is faster; larger ones stay sparse where they can."""
+    """Whether an array of this shape is no burden."""
     return shape[0] * shape[1] <= LARGEST_DENSE
 
 
+def dense_if_small(matrix):
+    """A matrix as an array, unless it is sparse and large."""
+    return matrix.toarray() if issparse(matrix) and is_small(matrix.shape) else matrix
+
+
 def identity(n):
-    """Identity matrix of n rows."""
+    """Sparse identity matrix of n rows."""
     return one_hot(np.arange(n), n)
 
 
 def one_hot(columns, n_columns):
-    """Matrix (len(columns), n_columns) with a 1 in each row, in these columns."""
-    columns = np.asarray(columns, dtype=np.intp)
-    if is_small((len(columns), n_columns)):
-        matrix = np.zeros((len(columns), n_columns))
-        matrix[np.arange(len(columns)), columns] = 1.0
-        return matrix
-    return csr_array((np.ones(len(columns)), columns, np.arange(len(columns) + 1)), shape=(len(columns), n_columns))
+    """Sparse matrix (len(columns), n_columns) with a 1 in each row, in these columns."""
+    n_rows = len(columns)
+    return csr_array((np.ones(n_rows), np.asarray(columns), np.arange(n_rows + 1)), shape=(n_rows, n_columns))
 
 
 def normalised_rows(matrix):

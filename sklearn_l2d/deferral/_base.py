@@ -15,7 +15,7 @@ from .._annotated_target import split_target
 from .._encoding import Votes, is_frame, make_votes
 from .._numerics._answers import expected_correctness
 from .._numerics._assignment import assign_members
-from .._numerics._matrices import entries, identity
+from .._numerics._matrices import dense_if_small, entries, identity
 from .._sklearn import atomic, atomic_fit, check_weights, not_for_scorers, warn
 from .._validation import Items, check_annotations, check_answers, check_items, check_labels, name_list
 from ..crowd import NetClassifier
@@ -354,7 +354,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         if self.n_experts_ == 0:
             return float(np.average(labels == y, weights=check_weights(sample_weight, labels)))
         votes = check_answers(annotations, len(labels), self, "score")
-        return team_accuracy(y, deferral, labels, votes, self.selection_, sample_weight)
+        return team_accuracy(y, deferral, labels, votes, self._selection, sample_weight)
 
     @atomic
     def offboard(self, experts):
@@ -448,7 +448,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         items = self._check_items(X)
         scores, proba = self._target_scores(items), self._classifier_proba(items)
-        correctness = expected_correctness(proba, self.selection_ @ self._correctness)
+        correctness = expected_correctness(proba, self._selection @ self._correctness)
         names = [*self.targets_, "classifier"]
         labels = self.classifier_.predict(items.given)
         chosen = Duel.of(scores).chosen
@@ -470,7 +470,12 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     @property
     def omega_(self):
         """Memberships of the experts."""
-        return self._roster.omega
+        return dense_if_small(self._roster.omega)
+
+    @property
+    def selection_(self):
+        """Weights by which each target selects its members."""
+        return dense_if_small(self._selection)
 
     @property
     def requested_bounds_(self):
@@ -484,7 +489,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     def _plain_selection(self):
         """Selection weights (n_targets, n_experts) by membership alone, without bounds."""
-        return plain_selection(self.omega_)
+        return plain_selection(self._roster.omega)
 
     # Hooks of a subclass.
 
@@ -576,7 +581,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """Set the targets and the memberships (n_experts, n_targets) and further details of the experts of `fit`."""
         self.targets_ = targets
         self._roster = self._roster._replace(omega=omega, details=details)
-        self.selection_ = plain_selection(omega)
+        self._selection = plain_selection(omega)
 
     def _single_targets(self, **details):
         """Make every expert a target."""
@@ -591,7 +596,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     def _report_shares(self, shares):
         """Set the hard shares (n_targets + 1,), the classifier last, and what follows from them."""
         self.target_shares_, self.coverage_ = shares, float(shares[-1])
-        self.workload_ = served_shares(shares, self.selection_)
+        self.workload_ = served_shares(shares, self._selection)
 
     # Deciding.
 
@@ -623,7 +628,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     def _masked(self, scores):
         """Mask the scores of targets without members, in place."""
-        scores[:, :-1][:, self.selection_.sum(1) <= 0] = -np.inf  # a target without members
+        scores[:, :-1][:, self._selection.sum(1) <= 0] = -np.inf  # a target without members
         scores[np.isneginf(scores).all(1), -1] = 0.0  # no other target can decide
         return scores
 
@@ -651,12 +656,12 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         return deferral, assignment
 
     def _draw(self, deferral, available, capacity):
-        return assign_members(deferral, self.selection_, available, capacity, rng=np.random.default_rng(self._seed))
+        return assign_members(deferral, self._selection, available, capacity, rng=np.random.default_rng(self._seed))
 
     def _vote(self, deferral, votes):
         """Rows that a target decides and its weighted vote."""
         target = deferral[votes.item]
-        weight = entries(self.selection_, np.maximum(target, 0), votes.annotator) * (target >= 0)
+        weight = entries(self._selection, np.maximum(target, 0), votes.annotator) * (target >= 0)
         n_classes = len(self.classes_)
         cells = votes.item * np.int64(n_classes) + votes.label
         ballots = np.bincount(cells, weight, minlength=len(votes) * n_classes).reshape(-1, n_classes)
@@ -698,8 +703,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     def _set_roster(self, roster):
         """Change the roster and its selection weights."""
-        self.selection_ = self._share_work(roster)
-        self._roster, self.workload_ = roster, served_shares(self.target_shares_, self.selection_)
+        self._selection = self._share_work(roster)
+        self._roster, self.workload_ = roster, served_shares(self.target_shares_, self._selection)
 
     def _share_work(self, roster):
         """Selection weights (n_targets, n_experts) of a roster; zero rows for targets without members."""

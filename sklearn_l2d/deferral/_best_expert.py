@@ -121,8 +121,8 @@ class BestExpert(TallyMixin, BaseDeferrer):
     def _ranking(self):
         """Scores (n_targets + 1,) of the experts and the classifier, the same for all items."""
         right, seen, (center, (strength, _)) = self._roster.right, self._roster.seen, self._roster.prior
-        accuracy = self.selection_ @ own_correctness(right, seen, center, strength)
-        heard = self.selection_ @ seen.sum(1) > 0
+        accuracy = self._selection @ own_correctness(right, seen, center, strength)
+        heard = self._selection @ seen.sum(1) > 0
         if heard.any():
             accuracy[~heard] = -np.inf  # their accuracy is unknown
         return np.append(accuracy, -np.inf)

@@ -159,7 +159,7 @@ class CoverageMixin:
             for deferrer in path:
                 deferrer._calibrate(contest, deferrer._feasible(deferrer._bounds(self._roster)))
             return path
-        if self._margins is None or (self.selection_.sum(1) <= 0).any():
+        if self._margins is None or (self._selection.sum(1) <= 0).any():
             raise ValueError(
                 "X_unlabeled is None, but bounds on experts or groups, a roster that has changed and a gate that has "
                 "learnt since are calibrated on items; pass some."
@@ -190,7 +190,7 @@ class CoverageMixin:
         plain = self._plain_selection()
         if self._bind_people(bounds):
             found = calibrate(contest, plain, bounds)
-            self.selection_ = found.selection
+            self._selection = found.selection
         else:
             found = calibrate_coverage(contest, plain, bounds)
         self.offsets_, self._margins = found.offsets, found.margins
@@ -216,6 +216,6 @@ class CoverageMixin:
             "offsets_": np.append(self.offsets_[:-1], offset),
             "target_shares_": shares,
             "coverage_": achieved,
-            "workload_": shares[:-1] @ self.selection_,
+            "workload_": shares[:-1] @ self._selection,
             "constraint_violation_": abs(achieved - coverage),
         }

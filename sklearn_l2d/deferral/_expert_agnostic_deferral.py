@@ -331,7 +331,7 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
 
     def _compare(self, proba):
         """Scores (n, n_targets + 1) from calibrated probabilities (n, C)."""
-        moments = self._moments(self.selection_ @ self._roster.right, self.selection_ @ self._roster.seen)
+        moments = self._moments(self._selection @ self._roster.right, self._selection @ self._roster.seen)
         return self._break_ties(np.column_stack([predict_agnostic(self.net_, proba, moments), np.log(proba.max(1))]))
 
     def _moments(self, right, seen):

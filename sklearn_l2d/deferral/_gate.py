@@ -15,7 +15,7 @@ from .._annotated_target import split_target
 from .._numerics._answers import expected_correctness, tally_votes
 from .._numerics._evidence import Evidence, answer_evidence
 from .._numerics._gate_posterior import gate_log_likelihood, gate_posterior, target_log_likelihood
-from .._numerics._matrices import identity, is_small
+from .._numerics._matrices import dense_if_small, identity, is_small
 from .._sklearn import HasMethods, Interval, StrOptions, atomic_fit
 from .._torch._modules import Single, ensemble_for
 from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, predict_log_proba, train
@@ -124,7 +124,7 @@ class GateProblem(NamedTuple):
         selection = with_classifier(self.omega)
         if self.bounds.bind_experts and not issparse(self.omega):
             return selection, self.log_likelihood, self.bounds.experts
-        return identity(selection.shape[0]), target_log_likelihood(selection, self.log_likelihood), None
+        return dense_if_small(identity(selection.shape[0])), target_log_likelihood(selection, self.log_likelihood), None
 
 
 def start_at_bounds(net, problem):
@@ -353,7 +353,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         self._form_targets(team)
         bounds, price = self._feasible(self._bounds(self._roster)), self._price()
         weight = row_weights(self.class_weight, team.y)
-        selection = self._plain_selection()
+        selection = dense_if_small(self._plain_selection())
         # fixed here: the gate does not change with the roster
         self._target_correctness = selection @ self._correctness
         evidence = self._gather_evidence(team, weight, price)
@@ -399,7 +399,11 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         evidence = self._evidence(items, votes, truth.argmax(1), proba, self._price())
         weight = row_weights(self.class_weight, y)
         bounds = self._feasible(self._bounds(self._roster))
-        self._train(GateProblem(items.array, omega=self.selection_, bounds=bounds, weight=weight, **evidence), 1, False)
+        self._train(
+            GateProblem(items.array, omega=dense_if_small(self._selection), bounds=bounds, weight=weight, **evidence),
+            1,
+            False,
+        )
         right, seen = tally_votes(votes, truth)
         self._roster = self._roster._replace(right=self._roster.right + right, seen=self._roster.seen + seen)
         self._margins = None  # these were margins of the previous gate
@@ -410,7 +414,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
             self._of_roster("consultation_cost", self._roster, 0),
             self.experts_,
             self.targets_,
-            self.omega_,
+            self._roster.omega,
             len(self.classes_),
             self.annotation_smoothing,
         )

@@ -227,7 +227,7 @@ class OneStageDeferral(JointDeferrer):
         log_right = self.classifier_.link(logits, len(self.classes_))[1]
         correctness, clipped = np.exp(np.minimum(log_right, 0.0)), (log_right > 0) & ~self._silent
         correctness[:, self._silent] = self._roster.prior[0]
-        member = self.omega_.T
+        member = self._roster.omega.T
         correctness, clipped = correctness @ member, clipped @ member > 0  # experts on the roster
         return (correctness, clipped) if return_clipped else correctness
 

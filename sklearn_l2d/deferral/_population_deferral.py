@@ -244,5 +244,5 @@ class PopulationDeferral(TallyMixin, BaseDeferrer):
         return {"codes": np.where((votes.n_answers > 0)[:, None], known, self._mean_code)}
 
     def _scores(self, items):
-        classes, deferral = predict_population(self.net_, items.array, self.selection_ @ self.expert_codes_)
+        classes, deferral = predict_population(self.net_, items.array, self._selection @ self.expert_codes_)
         return np.column_stack([deferral, classes.max(1)])

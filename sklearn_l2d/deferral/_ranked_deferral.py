@@ -147,7 +147,7 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
         n_new = len(deferrer.targets_) - len(self.targets_)
         self.offsets_, self._margins = insert_zeros(self.offsets_, n_new), None
         self.target_shares_ = insert_zeros(self.target_shares_, n_new)
-        self.workload_ = served_shares(self.target_shares_, deferrer.selection_)
+        self.workload_ = served_shares(self.target_shares_, deferrer._selection)
         super()._adopt(deferrer)
 
     def _request(self):

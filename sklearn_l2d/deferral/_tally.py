@@ -61,7 +61,7 @@ class TallyMixin:
 
         `among` are the targets of the columns, all by default.
         """
-        silent = self.selection_ @ self._roster.seen.sum(1) <= 0
+        silent = self._selection @ self._roster.seen.sum(1) <= 0
         scores[:, :-1][:, silent[among]] -= _TIE
         return scores
 
@@ -74,7 +74,7 @@ class TallyMixin:
         known = set(self.targets_)
         fresh = names[[name not in known for name in names]]
         self.targets_ = np.concatenate([self.targets_, fresh])
-        self._roster = self._roster._replace(omega=widened(self.omega_, len(fresh)))
+        self._roster = self._roster._replace(omega=widened(self._roster.omega, len(fresh)))
         self.target_shares_ = insert_zeros(self.target_shares_, len(fresh))
 
     def _place(self, names):

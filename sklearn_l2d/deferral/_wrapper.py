@@ -31,7 +31,7 @@ class DeferrerWrapper(BaseDeferrer):
     classifier_ = _of_deferrer("classifier_")
     temperature_ = _of_deferrer("temperature_")
     targets_ = _of_deferrer("targets_")
-    selection_ = _of_deferrer("selection_")
+    _selection = _of_deferrer("_selection")
     n_iter_ = _of_deferrer("n_iter_")
     history_ = _of_deferrer("history_")
     n_features_in_ = _of_deferrer("n_features_in_")

@@ -8,7 +8,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from .._encoding import make_votes
-from .._numerics._matrices import entries, identity, normalised_rows
+from .._numerics._matrices import dense_if_small, entries, identity, normalised_rows
 from .._sklearn import check_weights
 
 
@@ -150,7 +150,7 @@ def _check_routing(deferral, selection, n_experts):
     if not np.issubdtype(deferral.dtype, np.integer):
         raise ValueError("deferral: the codes must be integers, -1 for the classifier.")
     if selection is None:
-        selection = identity(n_experts)
+        selection = dense_if_small(identity(n_experts))
     elif not issparse(selection):
         selection = np.asarray(selection, dtype=np.float64)
     if selection.ndim != 2 or selection.shape[1] != n_experts:
