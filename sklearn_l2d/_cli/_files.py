@@ -30,7 +30,6 @@ BATCH_SIZE = 65_536
 _ID_COLUMNS = "id", "task"
 _CLASSIFIER = "classifier"  # who decides, in a route
 _OVERFLOW = "deferred items found nobody of their target available"
-_ALONE = "the classifier decides them"
 
 
 class Summary(NamedTuple):
@@ -115,9 +114,7 @@ def route_file(
         workload[:] += team.served(table)
         return table
 
-    n_deferred, n_unserved = _write(source, out, route, progress)
-    if n_unserved:
-        warn(f"{n_unserved} of {n_deferred} {_OVERFLOW} within capacity; {_ALONE}.")
+    n_deferred, n_unserved = _write(source, out, route, progress, f"{_OVERFLOW} within capacity")
     return Summary(source.n_rows, n_deferred, n_unserved, dict(zip(team.experts, workload.tolist(), strict=True)))
 
 
@@ -196,9 +193,8 @@ def decide_file(
             workload[:] += voters
         return table.assign(label=team.deferrer.predict_team(X, batch, decision))
 
-    n_deferred, n_unserved = _write(source, out, decide, progress, [("label", label_type)])
-    if n_unserved:
-        warn(f"{n_unserved} of {n_deferred} deferred items were answered by nobody of their target; {_ALONE}.")
+    unserved, label = "deferred items were answered by nobody of their target", ("label", label_type)
+    n_deferred, n_unserved = _write(source, out, decide, progress, unserved, [label])
     return Summary(source.n_rows, n_deferred, n_unserved, dict(zip(team.experts, workload.tolist(), strict=True)))
 
 
@@ -462,18 +458,22 @@ def _text(name):
     return str(int(name)) if isinstance(name, float | np.floating) and name.is_integer() else str(name)
 
 
-def _write(items, out, decide, progress, more=()):
-    """Write what `decide` says about each batch, and return the numbers of deferred and of unserved items."""
+def _write(items, out, decide, progress, unserved, more=()):
+    """Write what `decide` says about each batch, and return the numbers of deferred and of unserved items.
+
+    `unserved` is what a warning says of the latter, `more` are further fields of the file.
+    """
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
     schema = pa.schema([("id", items.id_type), ("target", pa.string()), ("expert", pa.string()), *more])
     n_deferred = n_unserved = 0
-    with _replacing(out) as part, ParquetWriter(part, schema) as writer, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", rf"\d+ of \d+ {_OVERFLOW}")  # told once for all batches
-        with tqdm(total=items.n_rows, unit=" items", disable=not progress) as bar:
+    with _replacing(out) as part:
+        bar = tqdm(total=items.n_rows, unit=" items", disable=not progress)
+        with bar, ParquetWriter(part, schema) as writer:
             for start, ids, X in items.batches():
-                with named(f"{items.path}, rows {start} to {start + len(X) - 1}"):
+                with named(f"{items.path}, rows {start} to {start + len(X) - 1}"), warnings.catch_warnings():
+                    warnings.filterwarnings("ignore", rf"\d+ of \d+ {_OVERFLOW}")  # told once for all batches
                     route = decide(X, start)
                 deferred = (route["target"] != _CLASSIFIER).to_numpy()
                 n_deferred += int(deferred.sum())
@@ -482,6 +482,8 @@ def _write(items, out, decide, progress, more=()):
                 columns = [pa.array(route[field.name].tolist(), field.type) for field in list(schema)[1:]]
                 writer.write_table(pa.Table.from_arrays([ids, *columns], schema=schema))
                 bar.update(len(X))
+        if n_unserved:  # before the file appears, for those who make errors of warnings
+            warn(f"{n_unserved} of {n_deferred} {unserved}; the classifier decides them.")
     return n_deferred, n_unserved
 
 
