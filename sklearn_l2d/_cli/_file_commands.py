@@ -131,7 +131,7 @@ def _build_parser(name, description, columns, example):
         metavar="N",
         type=positive(int),
         default=BATCH_SIZE,
-        help=f"rows at once (default: {BATCH_SIZE})",
+        help=f"rows at once; experts get their shares of each batch up to one item (default: {BATCH_SIZE})",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     return parser

@@ -1,9 +1,9 @@
 """Teams and files: who decides each item of a Parquet file, and how, one batch of rows at a time.
 
 Every batch is decided as if it were all: `route` and `predict_team` start their draws anew from the seed of the
-deferrer. So a file and a batch size give one result. Within a batch, the number of items of a target that an expert
-gets differs by less than one from what the selection weights ask for, so that over a file it differs by less than the
-number of batches. Where capacities bind, they come first.
+deferrer. So a file and a batch size give one result. In the route of a batch, the number of items of a target that an
+expert gets differs by less than one from what the selection weights ask for, so that over a file it differs by less
+than the number of batches. Where capacities bind, they come first.
 """
 
 import os
@@ -311,7 +311,7 @@ class ItemFile:
     n_rows : int
         Number of items.
     batch_size : int
-        Number of rows that are read at once.
+        Number of rows that are read at once, or less: pyarrow ends a batch with categories where a row group ends.
     """
 
     path: object

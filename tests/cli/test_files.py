@@ -140,11 +140,16 @@ def test_names_of_items_are_kept(team, frame, index):
     check_route("routes.parquet", by_hand(team, frame, 100))
 
 
-@pytest.mark.parametrize("names", [range(7, 7 + N), pd.date_range("2026-01-01", periods=N), ["a"] * N])
+@pytest.mark.parametrize(
+    "names",
+    [range(7, 7 + N), pd.date_range("2026-01-01", periods=N), ["a"] * N, pd.Categorical(list("ab") * (N // 2))],
+    ids=["numbers", "dates", "repeated", "categories"],
+)
 def test_names_of_every_type_are_kept(team, frame, names):
-    frame.assign(when=names).to_parquet("items.parquet", index=False)
-    route_file(team, "items.parquet", "routes.parquet", id_column="when")
-    check_route("routes.parquet", team.route(frame).set_index(pd.Index(names)))
+    # pyarrow ends batches with categories where a row group ends
+    frame.assign(when=names).to_parquet("items.parquet", index=False, row_group_size=120)
+    route_file(team, "items.parquet", "routes.parquet", id_column="when", batch_size=60)
+    check_route("routes.parquet", by_hand(team, frame, 60).set_index(pd.Index(names)))
 
 
 def test_rows_without_names_are_numbered_over_the_whole_file(nameless, frame):
