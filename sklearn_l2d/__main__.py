@@ -1,7 +1,6 @@
 """``python -m sklearn_l2d``: from anonymous votes to who behaves alike and who should decide."""
 
 import argparse
-import os
 import sys
 import warnings
 from pathlib import Path
@@ -9,7 +8,9 @@ from pathlib import Path
 import torch
 
 from ._cli import _onboarding_report, _routing_report
+from ._cli._arguments import check_writable, positive
 from ._cli._crowds import digits_crowd, real_crowd
+from ._cli._file_commands import FILE_COMMANDS
 from ._cli._onboarding import (
     Settings,
     compare_sizes,
@@ -39,6 +40,12 @@ examples:
   python -m sklearn_l2d --counts votes.csv --features items.csv --identified known.csv --truth truth.csv --coverage .7
       with true labels: also who should decide, when the classifier is to decide 70 % of the items
 
+commands for a fitted team and a Parquet file of items, which is read in batches (each has its own --help):
+  python -m sklearn_l2d route TEAM ITEMS --out FILE
+      who decides each item
+  python -m sklearn_l2d decide TEAM ITEMS --answers ANSWERS --out FILE
+      the labels of the team, once the experts have answered
+
 tables (CSV with a header; items are joined by their id):
   --counts               id,<class>,<class>,...      votes for each class; a row of zeros is an item without votes
   --features             id,<name>,<name>,...        numbers; must cover the ids of --counts
@@ -58,7 +65,8 @@ def build_parser():
         prog="python -m sklearn_l2d",
         description=(
             "Learn how annotators behave from anonymous votes, say which experts behave alike, and, where true classes "
-            "are known, decide who should decide: the classifier or which experts."
+            "are known, decide who should decide: the classifier or which experts.\n\n"
+            "The commands route and decide put a fitted team to work on a file; see below."
         ),
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -71,14 +79,14 @@ def build_parser():
     source.add_argument("--identified-features", metavar="FILE", type=Path, help="features of the experts' items")
     source.add_argument("--truth", metavar="FILE", type=Path, help="true classes of the experts' items")
     source.add_argument(
-        "--labels", metavar="N", type=_positive(int), default=100, help="identified labels per expert (default: 100)"
+        "--labels", metavar="N", type=positive(int), default=100, help="identified labels per expert (default: 100)"
     )
     model = parser.add_argument_group("model")
-    model.add_argument("--clusters", metavar="K", type=_positive(int), help="number of behaviours (default: 2)")
+    model.add_argument("--clusters", metavar="K", type=positive(int), help="number of behaviours (default: 2)")
     model.add_argument(
-        "--alpha", type=_positive(float), default=50.0, help="concentration of the mixtures (default: 50)"
+        "--alpha", type=positive(float), default=50.0, help="concentration of the mixtures (default: 50)"
     )
-    model.add_argument("--epochs", type=_positive(int), default=60, help="epochs of training (default: 60)")
+    model.add_argument("--epochs", type=positive(int), default=60, help="epochs of training (default: 60)")
     model.add_argument(
         "--coverage", metavar="C", type=_share, default=0.5, help="share that the classifier decides (default: 0.5)"
     )
@@ -109,13 +117,18 @@ def main(argv=None):
     status : int
         0, or 2 where the data or the arguments cannot be used; the reason is then one line on standard error.
     """
-    parser = build_parser()
-    args = parser.parse_args(argv)
+    argv = sys.argv[1:] if argv is None else list(argv)
+    command = FILE_COMMANDS.get(argv[0]) if argv else None
+    parser = build_parser() if command is None else command.build_parser()
+    args = parser.parse_args(argv if command is None else argv[1:])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
-            check_arguments(args)
-            run(args)
+            if command is None:
+                check_arguments(args)
+                run(args)
+            else:
+                say(*command.run(args))
         except (ValueError, OSError, ImportError) as error:
             print(f"{parser.prog}: error: {' '.join(str(error).split())}", file=sys.stderr)
             return 2
@@ -138,8 +151,8 @@ def check_arguments(args):
     if args.no_figure:
         args.figure = args.team_figure = None
     for path in (args.figure, args.team_figure, args.output):
-        if path is not None and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
-            raise ValueError(f"cannot write {path}: {path.parent} is not a folder that can be written to.")
+        if path is not None:
+            check_writable(path)
     if args.figure is not None:
         try:
             import_pyplot("the figure")
@@ -258,17 +271,6 @@ def say(*lines):
     """Print a paragraph."""
     if lines:
         print(*lines, sep="\n", end="\n\n")
-
-
-def _positive(kind):
-    def parse(text):
-        value = kind(text)
-        if not 0 < value < float("inf"):
-            raise argparse.ArgumentTypeError(f"{text} is not positive and finite")
-        return value
-
-    parse.__name__ = kind.__name__  # named in the message of argparse
-    return parse
 
 
 def _share(text):

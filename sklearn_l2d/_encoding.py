@@ -17,6 +17,7 @@ _WIDEST_LOOKUP = 1 << 16
 _COUNT_ROWS = 1 << 16  # rows per block of sparse counts
 _LABEL_KINDS = "biufOUST"
 _BATCH = 1 << 20  # rows of a file that are read at once
+_BUFFER = 1 << 20  # bytes of each column of a Parquet file that are read at once
 _COLUMNS = "task", "annotator", "label"  # of a long table
 _LONG = 100_000  # entries from which another hash table pays
 
@@ -870,13 +871,21 @@ class _Numbering:
         return np.array([rank[label] for label in self.place], dtype=np.int64)
 
 
+def open_parquet(path):
+    """Open a Parquet file, such that reading it in batches takes memory for a batch only."""
+    try:
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise ImportError("Parquet files need pyarrow; pip install 'sklearn-l2d[parquet]' brings it.") from error
+    # by default pyarrow keeps what it has read, and reads the columns of a row group as a whole
+    return ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
+
+
 def _batches(table, names):
     """Yield the three columns of a long table as arrays, and the names of its rows."""
     if isinstance(table, str | os.PathLike):
-        import pyarrow.parquet as parquet
-
         start = 0
-        with parquet.ParquetFile(table, pre_buffer=False) as file:
+        with open_parquet(table) as file:
             lacking = [name for name in names if name not in file.schema_arrow.names]
             if lacking:
                 raise no_columns(table, lacking)
@@ -884,6 +893,8 @@ def _batches(table, names):
                 frame = batch.to_pandas()
                 yield [_column(frame[name]) for name in names], np.arange(start, start + len(frame))
                 start += len(frame)
+        if start == 0:
+            yield [np.empty(0, dtype=object) for _ in names], np.arange(0)
         return
     if is_frame(table):
         yield [_column(table[name]) for name in names], np.asarray(table.index)

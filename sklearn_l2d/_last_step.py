@@ -3,8 +3,31 @@
 from sklearn.pipeline import Pipeline
 
 
-def last_step(estimator, X):
+def split_steps(estimator):
     """Look through fitted searches and pipelines, whose own methods know nothing of teams.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+
+    Returns
+    -------
+    transformers : list of estimators
+        What transforms the items before they reach the last step.
+    deferrer : estimator
+        The last step, however deep.
+    """
+    if hasattr(estimator, "best_estimator_"):
+        return split_steps(estimator.best_estimator_)
+    if isinstance(estimator, Pipeline):
+        transformers, deferrer = split_steps(estimator.steps[-1][1])
+        return ([estimator[:-1], *transformers] if len(estimator) > 1 else transformers), deferrer
+    return [], estimator
+
+
+def last_step(estimator, X):
+    """The last step of a search or pipeline, and the items as it sees them.
 
     Parameters
     ----------
@@ -20,8 +43,7 @@ def last_step(estimator, X):
     X : array-like
         The items, transformed by the steps before it.
     """
-    if hasattr(estimator, "best_estimator_"):
-        return last_step(estimator.best_estimator_, X)
-    if isinstance(estimator, Pipeline):
-        return last_step(estimator.steps[-1][1], estimator[:-1].transform(X) if len(estimator) > 1 else X)
-    return estimator, X
+    transformers, deferrer = split_steps(estimator)
+    for transformer in transformers:
+        X = transformer.transform(X)
+    return deferrer, X

@@ -37,13 +37,13 @@ def read_crowd(counts, features, identified=None, identified_features=None, trut
     votes = _by_id(counts, "votes")
     table = _by_id(features, "features")
     X = _look_up(table, votes.index, features, f"of {counts}")
-    with _named(counts):
+    with named(counts):
         y, classes = encode_counts(votes)
     crowd = Crowd(title=f"{counts}", X=X, counts=y, classes=classes.tolist())
     if identified is None:
         return crowd
-    with _named(identified):
-        wide = from_long(_read(identified))
+    with named(identified):
+        wide = from_long(read_csv(identified))
         codes, _, experts = encode_annotations(wide, classes=classes)
     if identified_features is not None:
         table = _by_id(identified_features, "features", columns=table.columns)
@@ -51,7 +51,7 @@ def read_crowd(counts, features, identified=None, identified_features=None, trut
     crowd.annotations, crowd.experts = codes, experts.tolist()
     if truth is not None:
         labels = _by_id(truth, "labels", numeric=False)
-        with _named(truth):
+        with named(truth):
             crowd.y_identified, crowd.y = (_true_codes(labels, ids, crowd.classes) for ids in (wide.index, votes.index))
             hold_out(crowd, seed)
     return crowd
@@ -73,7 +73,7 @@ def write_roster(path, roster):
 
 
 @contextmanager
-def _named(path):
+def named(path):
     """Put the name of the file in front of a message about its contents."""
     try:
         yield
@@ -81,13 +81,13 @@ def _named(path):
         raise ValueError(f"{path}: {error}") from error
 
 
-def _read(path):
+def read_csv(path):
     """A CSV file as text: names such as 007 must not become numbers."""
     try:
         import pandas as pd
     except ImportError as error:
         raise ImportError("tables are read with pandas; pip install 'sklearn-l2d[plot]' brings it.") from error
-    with _named(path):
+    with named(path):
         return pd.read_csv(path, dtype=str, encoding="utf-8-sig")
 
 
@@ -100,7 +100,7 @@ def _true_codes(labels, ids, classes):
 
 def _by_id(path, what, columns=None, numeric=True):
     """A table, of numbers by default, indexed by its column `id`."""
-    table = _read(path)
+    table = read_csv(path)
     if "id" not in table.columns:
         raise ValueError(f"{path}: has no column 'id'; its columns are {some(table.columns.tolist())}.")
     if table["id"].isna().any():

@@ -1,0 +1,154 @@
+"""The commands on files: ``python -m sklearn_l2d route`` and ``decide``."""
+
+import argparse
+from pathlib import Path
+from typing import NamedTuple
+
+from ._arguments import positive
+from ._files import BATCH_SIZE, decide_file, load_team, route_file
+
+_EPILOG = """\
+TEAM is a pickle, and loading it runs code: use files only of people you trust. A pipeline or search that ends in a
+deferrer will do; it keeps the scaling of the items with the team. ITEMS has one column per feature. A team that was
+fitted to a DataFrame finds them by name.
+
+{more}
+
+example:
+  {example}
+"""
+_MANY = 20  # experts, of whom a summary shows no more
+
+
+class FileCommand(NamedTuple):
+    """A command: `build_parser()` makes its parser, `run(args)` does it and returns lines to print."""
+
+    build_parser: object
+    run: object
+
+
+def build_route_parser():
+    """Parser of ``route``."""
+    parser = _build_parser(
+        "route",
+        "Say who decides each item of a Parquet file: the classifier, or which expert.",
+        "FILE gets the columns id, target and expert, one row per item. Both are classifier where it decides.",
+        "python -m sklearn_l2d route team.joblib items.parquet --out routes.parquet --available Ann,Bob --capacity 500",
+    )
+    parser.add_argument("--available", metavar="NAMES", type=_names, help="experts who are in, as Ann,Bob")
+    parser.add_argument(
+        "--capacity",
+        metavar="N",
+        type=_whole,
+        help="most items per expert, over the whole file; the first rows come first (default: no limit)",
+    )
+    return parser
+
+
+def build_decide_parser():
+    """Parser of ``decide``."""
+    parser = _build_parser(
+        "decide",
+        "Give each item of a Parquet file the label of the team: of the classifier, or of experts who answered.",
+        "FILE gets the columns id, target, expert and label, one row per item. Where nobody of the target answered,\n"
+        "the classifier decides. The column expert says who did.",
+        "python -m sklearn_l2d decide team.joblib items.parquet --answers answers.csv --out labels.parquet",
+    )
+    parser.add_argument(
+        "--answers",
+        metavar="FILE",
+        type=Path,
+        required=True,
+        help="columns task (the name of an item), annotator and label, one row per answer; CSV or Parquet",
+    )
+    parser.add_argument(
+        "--decision",
+        choices=("draw", "vote"),
+        default="draw",
+        help="take one answer, drawn among those of the target, or the vote of all (default: draw)",
+    )
+    return parser
+
+
+def run_route(args):
+    """Route a file."""
+    summary = route_file(
+        load_team(args.team), args.items, available=args.available, capacity=args.capacity, **_common(args)
+    )
+    return tell_summary(args, summary)
+
+
+def run_decide(args):
+    """Decide a file."""
+    summary = decide_file(load_team(args.team), args.items, args.answers, decision=args.decision, **_common(args))
+    return tell_summary(args, summary)
+
+
+FILE_COMMANDS = {
+    "route": FileCommand(build_route_parser, run_route),
+    "decide": FileCommand(build_decide_parser, run_decide),
+}
+
+
+def tell_summary(args, summary):
+    """Lines on what was decided, and by whom."""
+    n_experts = summary.n_deferred - summary.n_unserved
+    n_classifier = summary.n_items - n_experts
+    share = f" ({n_classifier / summary.n_items:.1%})" if summary.n_items else ""
+    busiest = sorted(summary.workload.items(), key=lambda item: -item[1])
+    more = f", and {len(busiest) - _MANY} more" if len(busiest) > _MANY else ""
+    return [
+        f"{summary.n_items:,} items: the classifier decides {n_classifier:,}{share}, experts {n_experts:,}.",
+        *([f"Items per expert: {', '.join(f'{name} {n:,}' for name, n in busiest[:_MANY])}{more}."] if busiest else []),
+        f"Written to {args.out}.",
+    ]
+
+
+def _build_parser(name, description, columns, example):
+    parser = argparse.ArgumentParser(
+        prog=f"python -m sklearn_l2d {name}",
+        description=description,
+        epilog=_EPILOG.format(more=columns, example=example),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("team", metavar="TEAM", type=Path, help="fitted deferrer, written by joblib.dump")
+    parser.add_argument("items", metavar="ITEMS", type=Path, help="Parquet file, one row per item")
+    parser.add_argument("--out", metavar="FILE", type=Path, required=True, help="Parquet file to write or replace")
+    parser.add_argument(
+        "--id",
+        metavar="COLUMN",
+        dest="id_column",
+        help="names of the items (default: id, task, or the index of a DataFrame; else rows are numbered from 0)",
+    )
+    parser.add_argument(
+        "--features",
+        metavar="NAMES",
+        type=_names,
+        help="columns as a,b,c, for a team that was fitted without names (default: all but the names of the items)",
+    )
+    parser.add_argument(
+        "--batch-size",
+        metavar="N",
+        type=positive(int),
+        default=BATCH_SIZE,
+        help=f"rows at once; experts get their shares of each batch up to one item (default: {BATCH_SIZE})",
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    return parser
+
+
+def _common(args):
+    return {name: getattr(args, name) for name in ("out", "id_column", "features", "batch_size")} | {
+        "progress": not args.quiet
+    }
+
+
+def _names(text):
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _whole(text):
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is negative")
+    return value
