@@ -1,6 +1,7 @@
 """Checks that estimators share: items, true labels, names of experts, and annotations by name."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from sklearn.utils import assert_all_finite, check_consistent_length
@@ -10,7 +11,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from ._encoding import Votes, check_row_count, is_frame, make_votes, some
 from ._sklearn import warn
 
-_BLOCK = 1 << 23  # numbers of the arrays that are made for a block of items
+_BLOCK = 1 << 21  # numbers of the arrays that are made for a block of items
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,29 @@ def check_items(estimator, X, *, reset=False, dtype="float64", allow_nd=False):
     """Check items; with `reset`, set `n_features_in_` and `feature_names_in_` of the estimator."""
     array = validate_data(estimator, X, reset=reset, dtype=dtype, allow_nd=allow_nd)
     return Items(X if is_frame(X) else np.asarray(X), array)
+
+
+def check_memory(needed, what, fix):
+    """Refuse work that needs more bytes than are free, where the system says how many are."""
+    free = free_memory()
+    if free is not None and needed > free:
+        raise MemoryError(f"{what} needs about {needed / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free; {fix}.")
+
+
+def free_memory():
+    """Bytes that this process may still take, None where the system does not say."""
+    try:
+        meminfo = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        free = int(meminfo["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return None
+    try:  # a container may have less than the machine; its cached files can be given back
+        group = Path("/sys/fs/cgroup")
+        cached = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())["inactive_file"]
+        limit, used = (int((group / name).read_text()) for name in ("memory.max", "memory.current"))
+    except (OSError, KeyError, ValueError):  # there is no limit
+        return free
+    return min(free, limit - used + int(cached))
 
 
 def check_labels(y, n_rows):

@@ -186,7 +186,7 @@ def decide_file(
         )
         X = team.transform(X)
         if decision == "draw":
-            table = team.deferrer.route(X, available=batch.to_codes() >= 0)
+            table = team.deferrer.route(X, available=batch.to_sparse() > 0)
             workload[:] += team.served(table)
         else:
             table, voters = team.vote(X, batch)

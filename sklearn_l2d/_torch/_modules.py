@@ -40,6 +40,11 @@ class MLPEnsemble(nn.Module):
             self.weights.append((2 * torch.rand(n_members, fan_in, fan_out) - 1) * bound)
             self.biases.append(torch.zeros(n_members, 1, fan_out))
 
+    @property
+    def row_size(self):
+        """Numbers of the largest layer that are computed for a row."""
+        return max(weight.shape[0] * weight.shape[2] for weight in self.weights)
+
     def forward(self, X):
         X = X.flatten(1)
         out = X.expand(len(self.weights[0]), *X.shape)
@@ -75,6 +80,11 @@ class ModuleEnsemble(nn.Module):
     def predict_dtype(self):
         """Floating type of the weights: float64 images are too slow for a convolutional net."""
         return next((p.dtype for p in self.parameters() if p.is_floating_point()), torch.float32)
+
+    @property
+    def row_size(self):
+        """Number of logits of each class that are computed for a row."""
+        return len(self.members)
 
     def forward(self, X):
         return torch.stack([member(X) for member in self.members])

@@ -18,7 +18,7 @@ from ._modules import ModuleEnsemble, check_layers, check_module
 from ._seeding import OwnRandom, own_generator, own_state, resolve_device
 
 _OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
-_PREDICT_BATCH = 1024  # rows
+_PREDICT_BATCH, _PREDICT_NUMBERS = 1024, 1 << 24  # rows at once, or as many as need so many numbers in a layer
 
 # Constraints of the parameters of a net, shared by all estimators that train one.
 NET_CONSTRAINTS = {
@@ -253,7 +253,7 @@ def logit_batches(ensemble, X, device):
     Parameters
     ----------
     ensemble : torch module
-        Ensemble with the attribute `predict_dtype`.
+        Ensemble with the attributes `predict_dtype` and `row_size`.
     X : ndarray of shape (n, ...)
         Inputs.
     device : str
@@ -269,9 +269,10 @@ def logit_batches(ensemble, X, device):
     ensemble.eval()
     # One buffer for all batches: a new one for each would leave holes between the results that callers keep, and the
     # process would grow by more than the size of X.
-    buffer = torch.empty((min(_PREDICT_BATCH, len(X)), *X.shape[1:]), dtype=ensemble.predict_dtype, device="cpu")
-    for start in range(0, max(1, len(X)), _PREDICT_BATCH):  # X without rows is one empty batch
-        rows = slice(start, min(start + _PREDICT_BATCH, len(X)))
+    step = max(1, min(_PREDICT_BATCH, _PREDICT_NUMBERS // ensemble.row_size))
+    buffer = torch.empty((min(step, len(X)), *X.shape[1:]), dtype=ensemble.predict_dtype, device="cpu")
+    for start in range(0, max(1, len(X)), step):  # X without rows is one empty batch
+        rows = slice(start, min(start + step, len(X)))
         batch = buffer[: rows.stop - start].copy_(torch.from_numpy(np.array(X[rows])))
         with own_state(grad=False), _of_its_own(ensemble):
             logits = ensemble(batch.to(device)).double()
@@ -284,9 +285,10 @@ def predict_batches(ensemble, X, device):
         yield rows, logits.log_softmax(-1)
 
 
-def predict_logits(net, X):
-    """Logits (n, n_outputs) of a net of one member, float64."""
-    return np.concatenate([logits[0].cpu().numpy() for _, logits in logit_batches(net.module_.members, X, net.device)])
+def predict_logits(net, X, n_outputs=None):
+    """Logits (n, n_outputs) of a net of one member, float64, of the first outputs or of all."""
+    batches = logit_batches(net.module_.members, X, net.device)
+    return np.concatenate([logits[0, :, :n_outputs].contiguous().cpu().numpy() for _, logits in batches])
 
 
 def predict_log_proba(net, X):

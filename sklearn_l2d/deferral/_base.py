@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
@@ -239,7 +240,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Items.
         available : array-like of bool of shape (n_experts,) or (n_samples, n_experts), default=None
-            Experts who are available, for all items or for each item; by default all experts.
+            Experts who are available, for all items or for each item; by default all experts. For each item, it may be
+            a sparse array.
         capacity : array-like of int of shape (n_experts,), int, or mapping by name, default=None
             Largest number of items per expert; unlimited by default.
         on_overflow : {"classifier", "raise"}, default="classifier"
@@ -624,7 +626,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     def _duel(self, items):
         """`Duel` by the final scores of items, which are computed for some rows at a time."""
-        return Duel.joined(Duel.of(self._target_scores(block)) for block in items.blocks(len(self.targets_) + 1))
+        blocks = items.blocks(len(self.targets_) + 1)
+        return Duel.joined((Duel.of(self._target_scores(block)) for block in blocks), len(items))
 
     def _masked(self, scores):
         """Mask the scores of targets without members, in place."""
@@ -671,7 +674,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     def _check_available(self, available, n_rows):
         if available is None:
             return None
-        available = np.asarray(available)
+        available = available if issparse(available) else np.asarray(available)
         shapes = [(self.n_experts_,), (n_rows, self.n_experts_)]
         if available.dtype != bool or available.shape not in shapes:
             raise ValueError(

@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from .._numerics._answers import tally_votes
-from .._sklearn import HasMethods, Interval, StrOptions, atomic
+from .._sklearn import HasMethods, Interval, StrOptions, atomic, take_rows
 from ..cluster import AnnotatorLDA
 from ._classifier import with_seed
 from ._gate import GatedDeferrer
 from ._settings import check_omega
 
+_ENOUGH_ITEMS = 20_000  # for a clusterer that was not given
 _MEMBERSHIP_WEIGHT = 0.1  # of the memberships beside the correctness, in the distances between experts
 
 
@@ -113,7 +114,7 @@ def fit_clusterer(clusterer, X, votes, seed):
     Parameters
     ----------
     clusterer : None, AnnotatorLDA or FrozenEstimator
-        None is an `AnnotatorLDA` with default parameters.
+        None is an `AnnotatorLDA` with default parameters, which learns from at most 20,000 random items.
     X : array-like of n rows
         Items.
     votes : Votes
@@ -123,7 +124,12 @@ def fit_clusterer(clusterer, X, votes, seed):
     """
     if isinstance(clusterer, FrozenEstimator):
         return clusterer.estimator
-    model = clone(with_seed(AnnotatorLDA() if clusterer is None else clusterer, seed)).fit(X, votes.to_counts())
+    if clusterer is None:
+        clusterer = AnnotatorLDA()
+        if len(votes) > _ENOUGH_ITEMS:  # mostly it serves newcomers only, if there are any
+            rows = np.sort(np.random.default_rng(seed).choice(len(votes), _ENOUGH_ITEMS, replace=False))
+            X, votes = take_rows(X, rows), votes[rows]
+    model = clone(with_seed(clusterer, seed)).fit(X, votes.to_counts())
     model.classes_ = votes.classes  # counts without names were fitted as 0, 1, ...
     return model
 
@@ -163,7 +169,8 @@ class ClusterDeferral(GatedDeferrer):
     clusterer : AnnotatorLDA, FrozenEstimator or None, default=None
         Estimator of the experts' behaviours. An `AnnotatorLDA` is cloned and fitted to the counts of the annotations;
         ``FrozenEstimator(lda)`` is one that was trained on a larger anonymous archive. None is an `AnnotatorLDA` with
-        default parameters. If a clusterer is given, ``grouping="profile"`` uses the memberships too.
+        default parameters, fitted to at most 20,000 random items. If a clusterer is given, ``grouping="profile"`` uses
+        the memberships too.
 
     omega : array-like of shape (n_experts, n_clusters), default=None
         Memberships of the experts, used instead of a clusterer.

@@ -14,7 +14,7 @@ from ._roster import insert_zeros
 from ._settings import check_in_one_target, expert_prices, of_roster, share_bounds
 from ._tally import TallyMixin
 
-_BLOCK = 1 << 22  # scores that are computed at once
+_BLOCK = 1 << 21  # scores that are computed at once
 
 
 class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
@@ -170,6 +170,7 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
     def _learn(self, team):
         self._single_targets()
         bounds, _ = self._feasible(self._bounds(self._roster)), self._price()  # refuse bounds before anything is fitted
+        self._check_contest(len(team.items if team.unlabeled is None else team.unlabeled), bounds)
         proba = self._judge_classifier(team, self.cv)
         self.n_iter_, self.history_ = 0, []
         if team.unlabeled is not None:
@@ -201,13 +202,15 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
         worth = self._compare(np.eye(n_classes))[:, :-1] + offsets[:-1]  # of asking, where the class is certain
         members = np.flatnonzero(self._plain_selection().sum(1) > 0)
         among = members[undominated(worth[:, members].T)]
-        step = max(1, _BLOCK // (len(among) + 1))
-        duels = []
-        for start in range(0, len(proba), step):
-            scores = self._compare(proba[start : start + step], among) + offsets[np.append(among, -1)]
-            duel = Duel.of(scores)
-            duels.append(duel._replace(target=among[duel.target] if len(among) else duel.target))
-        return Duel.joined(duels)
+
+        def duels():
+            step = max(1, _BLOCK // (len(among) + 1))
+            for start in range(0, len(proba), step):
+                scores = self._compare(proba[start : start + step], among) + offsets[np.append(among, -1)]
+                duel = Duel.of(scores)
+                yield duel._replace(target=among[duel.target]) if len(among) else duel
+
+        return Duel.joined(duels(), len(proba))
 
     def _compare(self, proba, among=slice(None)):
         """Probability (n, n_targets + 1) of being right, less the cost of asking, from class probabilities.

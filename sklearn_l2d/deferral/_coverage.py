@@ -7,10 +7,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._numerics._shares import calibrate_offsets, nearest_target_shares, project_onto_shares, share_violation
 from .._sklearn import atomic
+from .._validation import check_memory
 from ._duel import Duel
 from ._settings import check_feasible, select_members, with_classifier
 
 QUANTILES = np.linspace(0, 1, 2001)  # resolution of a coverage path without unlabelled rows
+
+
+_TABLES = 5  # of items and targets that a calibration holds at once, roughly
 
 
 class Calibration(NamedTuple):
@@ -175,7 +179,17 @@ class CoverageMixin:
 
     def _contest(self, items, bounds):
         """What the bounds are calibrated on: all scores of items if people have bounds, else a `Duel`."""
+        self._check_contest(len(items), bounds)
         return self._free_scores(items) if self._bind_people(bounds) else self._free_duel(items)
+
+    def _check_contest(self, n_items, bounds):
+        """Refuse bounds whose calibration would need more memory than there is."""
+        if self._bind_people(bounds):
+            check_memory(
+                _TABLES * 8 * n_items * (len(self.targets_) + 1),
+                f"meeting bounds on {len(self.targets_)} targets by {n_items} items",
+                "pass fewer items as X_unlabeled, or bound the coverage only",
+            )
 
     def _bind_people(self, bounds):
         return bounds.bind_people(self._plain_selection().sum(1) > 0)
@@ -183,7 +197,7 @@ class CoverageMixin:
     def _free_duel(self, items):
         """`Duel` by the scores of items without offsets, which are computed for some rows at a time."""
         blocks = items.blocks(len(self.targets_) + 1)
-        return Duel.joined(Duel.of(self._masked(self._free_scores(block))) for block in blocks)
+        return Duel.joined((Duel.of(self._masked(self._free_scores(block))) for block in blocks), len(items))
 
     def _calibrate(self, contest, bounds):
         """Set the offsets and what follows from them, by a contest and feasible bounds."""

@@ -29,9 +29,15 @@ class Duel(NamedTuple):
         return cls(target, scores[np.arange(len(scores)), target], scores[:, -1])
 
     @classmethod
-    def joined(cls, duels):
-        """The duels of consecutive items as one."""
-        return cls(*map(np.concatenate, zip(*duels, strict=True)))
+    def joined(cls, duels, n):
+        """The duels of consecutive items, n in all, as one."""
+        whole, start = cls(np.empty(n, dtype=np.intp), np.empty(n), np.empty(n)), 0
+        for duel in duels:  # kept one by one, they would leave holes in the memory between the scores of the blocks
+            rows = slice(start, start + len(duel.target))
+            for all_of_it, part in zip(whole, duel, strict=True):
+                all_of_it[rows] = part
+            start = rows.stop
+        return whole
 
     def shifted(self, offset):
         """The same duel with an offset on the classifier's scores."""

@@ -12,7 +12,10 @@ from .._sklearn import Interval
 from .._torch._e_steps import answer_posterior
 from .._torch._modules import check_layers, ensemble_for
 from .._torch._net import Net, build_net, predict_batches
+from .._validation import check_memory
 from ._gate import GatedDeferrer
+
+_TABLES = 8  # of items and experts that an E-step holds at once, roughly
 
 
 class AnswerNet(Net):
@@ -68,6 +71,11 @@ class ImitatingDeferrer(GatedDeferrer):
     def _check_settings(self, y):
         super()._check_settings(y)
         check_layers(self.answer_hidden_layer_sizes, "answer_hidden_layer_sizes")
+        check_memory(
+            _TABLES * 8 * len(y) * (self.n_experts_ + 1),
+            f"a net for each of {self.n_experts_} experts on {len(y)} items",
+            "people are the cost of this deferrer: pass fewer items, or let ClusterDeferral pool the experts",
+        )
 
     def _form_targets(self, team):
         self._single_targets(members=np.arange(self.n_experts_))

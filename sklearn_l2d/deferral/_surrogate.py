@@ -215,7 +215,7 @@ class FirstOutputs:
         return self.link(self._logits(np.asarray(X, dtype=self.dtype)), len(self.classes_))[0]
 
     def _logits(self, items):
-        return predict_logits(self.net, items)
+        return predict_logits(self.net, items, len(self.classes_))
 
 
 def right_answers(team):
