@@ -684,7 +684,7 @@ class Votes:
         matrix : csr_array of shape (n_items, n_annotators)
             Entries from 1 to `n_classes`.
         """
-        return csr_array(coo_array((self.label + np.int64(1), (self.item, self.annotator)), shape=self.shape))
+        return csr_array((self.label + np.int64(1), self.annotator, self.starts), shape=self.shape)
 
     def _of_items(self, rows):
         """Votes for some items: a slice, positions or a mask."""

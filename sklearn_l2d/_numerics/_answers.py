@@ -4,7 +4,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
-_MANY_BEST = 2_000  # undominated rows, from which a search for more of them is not worth its time
+_FEW_ROWS, _MANY_BEST = 50, 2_000  # rows, and undominated ones, with which a search for others is not worth its time
 
 
 def tally_votes(votes, truth):
@@ -115,9 +115,11 @@ def expected_correctness(proba, correctness):
 def undominated(values):
     """Positions of the rows of `values` (M, C) that no other row reaches in every column; the first of equal rows.
 
-    Only they can have the largest mean of their columns, whatever the weights. Where they are many, all rows are
-    returned, which are found sooner.
+    Only they can have the largest mean of their columns, whatever the weights. Where a search for them would not be
+    worth its time, all rows are returned.
     """
+    if len(values) <= _FEW_ROWS:
+        return np.arange(len(values))
     kept = np.empty(values.shape)
     positions = []
     for position in np.argsort(-values.sum(1), kind="stable"):  # a row can only be reached by one with a larger sum

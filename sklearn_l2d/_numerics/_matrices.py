@@ -1,9 +1,12 @@
-"""Matrices of experts and targets: sparse where every expert is a target, since nearly all entries are then zero."""
+"""Matrices of experts and targets: sparse where every expert is a target, since nearly all entries are then zero.
+
+Those of a few hundred experts are arrays all the same, with which numpy is faster.
+"""
 
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
-LARGEST_DENSE = 10_000_000  # entries
+LARGEST_DENSE, LARGEST_FAST = 10_000_000, 100_000  # entries of arrays that are no burden, and that are faster
 
 
 def is_small(shape):
@@ -17,13 +20,17 @@ def dense_if_small(matrix):
 
 
 def identity(n):
-    """Sparse identity matrix of n rows."""
+    """Identity matrix of n rows."""
     return one_hot(np.arange(n), n)
 
 
 def one_hot(columns, n_columns):
-    """Sparse matrix (len(columns), n_columns) with a 1 in each row, in these columns."""
+    """Matrix (len(columns), n_columns) with a 1 in each row, in these columns."""
     n_rows = len(columns)
+    if n_rows * n_columns <= LARGEST_FAST:
+        matrix = np.zeros((n_rows, n_columns))
+        matrix[np.arange(n_rows), columns] = 1.0
+        return matrix
     return csr_array((np.ones(n_rows), np.asarray(columns), np.arange(n_rows + 1)), shape=(n_rows, n_columns))
 
 
@@ -59,10 +66,14 @@ def widened(matrix, n_more):
 
 def entries(matrix, rows, columns):
     """Entries of a matrix at some places."""
+    if issparse(matrix) and matrix.shape[0] * matrix.shape[1] <= len(rows):
+        matrix = matrix.toarray()
     if not issparse(matrix):
         return matrix[rows, columns]
-    matrix = csr_array(matrix, copy=True)
-    matrix.sum_duplicates()
+    matrix = csr_array(matrix)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
     places, width = rows_of(matrix) * np.int64(matrix.shape[1]) + matrix.indices, np.int64(matrix.shape[1])
     wanted = np.asarray(rows) * width + columns
     if not len(places):

@@ -583,7 +583,11 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """Set the targets and the memberships (n_experts, n_targets) and further details of the experts of `fit`."""
         self.targets_ = targets
         self._roster = self._roster._replace(omega=omega, details=details)
-        self._selection = plain_selection(omega)
+        self._set_selection(plain_selection(omega))
+
+    def _set_selection(self, selection):
+        """Set the weights (n_targets, n_experts) by which targets select members, and which targets have any."""
+        self._selection, self._live = selection, selection.sum(1) > 0
 
     def _single_targets(self, **details):
         """Make every expert a target."""
@@ -631,7 +635,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     def _masked(self, scores):
         """Mask the scores of targets without members, in place."""
-        scores[:, :-1][:, self._selection.sum(1) <= 0] = -np.inf  # a target without members
+        scores[:, :-1][:, ~self._live] = -np.inf  # a target without members
         scores[np.isneginf(scores).all(1), -1] = 0.0  # no other target can decide
         return scores
 
@@ -706,7 +710,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     def _set_roster(self, roster):
         """Change the roster and its selection weights."""
-        self._selection = self._share_work(roster)
+        self._set_selection(self._share_work(roster))
         self._roster, self.workload_ = roster, served_shares(self.target_shares_, self._selection)
 
     def _share_work(self, roster):

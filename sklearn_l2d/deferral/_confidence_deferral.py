@@ -198,28 +198,36 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
     def _best_of(self, proba, offsets=None):
         """`Duel` by class probabilities (n, C), among the few experts who are better than all others on some item."""
         offsets = np.zeros(len(self.targets_) + 1) if offsets is None else offsets
-        n_classes = len(self.classes_)
-        worth = self._compare(np.eye(n_classes))[:, :-1] + offsets[:-1]  # of asking, where the class is certain
-        members = np.flatnonzero(self._plain_selection().sum(1) > 0)
-        among = members[undominated(worth[:, members].T)]
+        live = np.flatnonzero(self._live)
+        right, price = self._terms()
+        worth = right - price[:, None] + offsets[:-1, None]  # of asking, where the class is certain
+        among = live[undominated(worth[live])]
+        some = right[among], price[among]
 
         def duels():
             step = max(1, _BLOCK // (len(among) + 1))
-            for start in range(0, len(proba), step):
-                scores = self._compare(proba[start : start + step], among) + offsets[np.append(among, -1)]
+            for start in range(0, max(1, len(proba)), step):
+                scores = self._compare(proba[start : start + step], some) + offsets[np.append(among, -1)]
                 duel = Duel.of(scores)
                 yield duel._replace(target=among[duel.target]) if len(among) else duel
 
         return Duel.joined(duels(), len(proba))
 
-    def _compare(self, proba, among=slice(None)):
+    def _compare(self, proba, terms=None):
         """Probability (n, n_targets + 1) of being right, less the cost of asking, from class probabilities.
 
-        `among` are the human targets to compare, all by default.
+        `terms` are those of the targets to compare, all by default.
+        """
+        right, price = self._terms() if terms is None else terms
+        return expected_correctness(proba, right) - np.append(price, 0.0)
+
+    def _terms(self):
+        """Correctness (n_targets, C) of the targets, and the cost (n_targets,) of asking them.
+
+        Targets without annotations lose ties.
         """
         member = self._plain_selection()
-        right = expected_correctness(proba, (member @ self._correctness)[among])
-        return self._break_ties(right - np.append((member @ self._price())[among], 0.0), among)
+        return member @ self._correctness, member @ self._price() + self._handicap()
 
     def _price(self):
         """Cost of asking each expert (M,), in errors."""

@@ -163,7 +163,7 @@ class CoverageMixin:
             for deferrer in path:
                 deferrer._calibrate(contest, deferrer._feasible(deferrer._bounds(self._roster)))
             return path
-        if self._margins is None or (self._selection.sum(1) <= 0).any():
+        if self._margins is None or (~self._live).any():
             raise ValueError(
                 "X_unlabeled is None, but bounds on experts or groups, a roster that has changed and a gate that has "
                 "learnt since are calibrated on items; pass some."
@@ -204,7 +204,7 @@ class CoverageMixin:
         plain = self._plain_selection()
         if self._bind_people(bounds):
             found = calibrate(contest, plain, bounds)
-            self._selection = found.selection
+            self._set_selection(found.selection)
         else:
             found = calibrate_coverage(contest, plain, bounds)
         self.offsets_, self._margins = found.offsets, found.margins

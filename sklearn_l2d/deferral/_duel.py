@@ -1,5 +1,6 @@
 """The best human target of every item against the classifier: all that a decision needs of many scores."""
 
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,11 @@ class Duel(NamedTuple):
 
     @classmethod
     def joined(cls, duels, n):
-        """The duels of consecutive items, n in all, as one."""
+        """The duels of consecutive items, n in all, from a generator as one."""
+        first = next(duels)
+        if len(first.target) == n:
+            return first
+        duels = chain([first], duels)
         whole, start = cls(np.empty(n, dtype=np.intp), np.empty(n), np.empty(n)), 0
         for duel in duels:  # kept one by one, they would leave holes in the memory between the scores of the blocks
             rows = slice(start, start + len(duel.target))

@@ -332,7 +332,8 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
     def _compare(self, proba):
         """Scores (n, n_targets + 1) from calibrated probabilities (n, C)."""
         moments = self._moments(self._selection @ self._roster.right, self._selection @ self._roster.seen)
-        return self._break_ties(np.column_stack([predict_agnostic(self.net_, proba, moments), np.log(proba.max(1))]))
+        deferral = predict_agnostic(self.net_, proba, moments) - self._handicap()
+        return np.column_stack([deferral, np.log(proba.max(1))])
 
     def _moments(self, right, seen):
         return competence_moments(right, seen, self._roster.prior)

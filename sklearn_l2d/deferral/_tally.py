@@ -56,14 +56,9 @@ class TallyMixin:
         )
         self._set_roster(self._roster.joined_by(newcomers))
 
-    def _break_ties(self, scores, among=slice(None)):
-        """Scores (n, n_targets + 1), changed in place so that experts without annotations lose ties.
-
-        `among` are the targets of the columns, all by default.
-        """
-        silent = self._selection @ self._roster.seen.sum(1) <= 0
-        scores[:, :-1][:, silent[among]] -= _TIE
-        return scores
+    def _handicap(self):
+        """What to take from the scores of the targets (n_targets,), so that those without annotations lose ties."""
+        return _TIE * (self._selection @ self._roster.seen.sum(1) <= 0)
 
     def _describe(self, items, y_codes, votes):
         """Details of a roster for experts with these votes on items."""

@@ -32,6 +32,7 @@ class DeferrerWrapper(BaseDeferrer):
     temperature_ = _of_deferrer("temperature_")
     targets_ = _of_deferrer("targets_")
     _selection = _of_deferrer("_selection")
+    _live = _of_deferrer("_live")
     n_iter_ = _of_deferrer("n_iter_")
     history_ = _of_deferrer("history_")
     n_features_in_ = _of_deferrer("n_features_in_")
