@@ -6,6 +6,7 @@
 Memory is measured in a process of its own for each figure, imports included, and read from /proc.
 """
 
+import pickle
 import shutil
 import tempfile
 import time
@@ -20,12 +21,15 @@ import pandas as pd
 import torch
 from _report import run, table
 from scipy.stats import spearmanr
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
 from sklearn_l2d.annotations import from_long, to_counts
 from sklearn_l2d.benchmark._tables import yes
 from sklearn_l2d.cluster import AnnotatorLDA
 from sklearn_l2d.datasets import load_digits_crowd
+from sklearn_l2d.deferral import ClusterDeferral, ConfidenceDeferral
 from sklearn_l2d.metrics import deferral_report, team_accuracy
 
 N_ROWS, N_FEATURES, N_CLASSES, CHUNK = 10_000_000, 32, 5, 65_536
@@ -230,8 +234,9 @@ def search(seeds):
     )
 
 
-SIZES = 125_000, 250_000, 500_000, 1_000_000  # items, with 5 answers each
-PEOPLE = 100, 1_000, 10_000
+SIZES = 250_000, 500_000, 1_000_000, 2_000_000  # items, with 5 answers each
+PEOPLE = 100, 500, 2_500, 10_000
+_FEW = {"n_consensus_epochs": 1, "n_anchor_epochs": 1, "max_epochs": 1, "hidden_layer_sizes": (16,)}
 
 
 def answers(seeds):
@@ -245,43 +250,132 @@ def answers(seeds):
             np.polyfit(np.log(sizes), np.log([max(cost[step][0], 1e-3) for cost in costs]), 1)[0]
             for sizes, costs in ((SIZES, by_items), (PEOPLE, by_people))
         ]
-        rows.append([step, *(f"{s:.2f}" for s in seconds), by_items[-1][step][1], *(f"{g:.2f}" for g in growth)])
+        rows.append([step, *(f"{s:.2f}" for s in seconds), by_items[2][step][1], *(f"{g:.2f}" for g in growth)])
     table(
         "5 answers per item, 1,000 people: CPU seconds, MB beyond what was there, exponents in answers and in people",
-        ["step", *(f"{n:,} items" for n in SIZES), "MB at the largest", "in answers", "in people"],
+        ["step", *(f"{n:,} items" for n in SIZES), f"MB at {SIZES[2]:,}", "in answers", "in people"],
         rows,
     )
 
 
 def cost_of_votes(n_items, n_people):
-    """CPU seconds and MB of each step from a long table to a report, in this process."""
-    rng = np.random.default_rng(0)
-    task = np.repeat(np.arange(n_items), 5)
-    annotator = (rng.integers(n_people, size=n_items).repeat(5) + np.tile(np.arange(5) * 7, n_items)) % n_people
-    long = pd.DataFrame({"task": task, "annotator": annotator, "label": rng.integers(N_CLASSES, size=len(task))})
-    X = rng.normal(size=(n_items, N_FEATURES)).astype(np.float32)
-    y, labels = rng.integers(N_CLASSES, size=n_items), rng.integers(N_CLASSES, size=n_items)
-    deferral, selection = rng.integers(-1, 4, size=n_items), rng.dirichlet(np.ones(n_people), size=4)
-    settings = {"n_consensus_epochs": 1, "n_anchor_epochs": 1, "max_epochs": 1, "hidden_layer_sizes": (16,)}
-    lda = AnnotatorLDA(**settings, random_state=0, device="cpu").fit(X[:500], np.eye(N_CLASSES)[y[:500]])
-    votes = from_long(long[:1000], form="votes")
+    """CPU seconds and MB of each step from a long table to a label, in this process."""
+    world = AnsweredItems(n_items, n_people)
+    X, y, n = world.X, world.y, n_items
+    rng = np.random.default_rng(1)
+    labels, deferral = rng.integers(N_CLASSES, size=n), rng.integers(-1, 4, size=n)
+    selection = rng.dirichlet(np.ones(n_people), size=4)
+    confidence = ConfidenceDeferral(world.classifier, coverage=0.5, random_state=0)
+    cluster = world.cluster(max_epochs=2)
+    return costs(
+        {
+            "from_long(form='votes')": lambda: world.keep("votes", from_long(world.long, form="votes")),
+            "Votes.to_counts": lambda: world.votes.to_counts(),
+            "votes of a random half of the items": lambda: world.votes[rng.permutation(n)[: n // 2]],
+            "AnnotatorLDA.transform": lambda: world.lda.transform(X, world.votes),
+            "team_accuracy": lambda: team_accuracy(y, deferral, labels, world.votes, selection),
+            "deferral_report": lambda: deferral_report(y, deferral, labels, world.votes, selection),
+            "ConfidenceDeferral.fit": lambda: confidence.fit(X, y, world.votes),
+            "ConfidenceDeferral.score": lambda: confidence.score(X, y, world.votes),
+            "ConfidenceDeferral.predict_team": lambda: confidence.predict_team(X, world.votes),
+            "ConfidenceDeferral.route": lambda: confidence.route(X),
+            "ClusterDeferral.fit, 2 epochs": lambda: cluster.fit(X, y, world.votes),
+            "ClusterDeferral.score": lambda: cluster.score(X, y, world.votes),
+            "ClusterDeferral.predict_team": lambda: cluster.predict_team(X, world.votes),
+            "ClusterDeferral.route within capacities": lambda: cluster.route(X, capacity=-(-n // n_people)),
+        }
+    )
+
+
+def teams(seeds):
+    """Whole fits on many items and people, and the size of a saved team."""
+    rows = []
+    for n_people in (1_000, 10_000):
+        for kind in ("ConfidenceDeferral", "ClusterDeferral", "ClusterDeferral, workload"):
+            size, cost = in_a_process(cost_of_fit, 1_000_000, n_people, kind)
+            for step, (seconds, mb) in cost.items():
+                rows.append([f"1,000,000 x {n_people:,}", kind, step, f"{seconds:.1f}", mb, f"{size:.2f}"])
+    table(
+        "5 answers per item, a given classifier and clusterer: CPU seconds and MB beyond X and the votes",
+        ["items x people", "deferrer", "step", "CPU seconds", "MB", "MB of the saved team"],
+        rows,
+    )
+    rows = [
+        [kind, f"{seconds:.0f}", mb, peak]
+        for kind in ("ConfidenceDeferral()", "ClusterDeferral()")
+        for seconds, mb, peak in [in_a_process(cost_of_default, 200_000, 5_000, kind.strip("()"))]
+    ]
+    table(
+        "200,000 x 5,000 x 5, all by default: CPU seconds of `fit`, MB beyond X and the votes, MB of the process",
+        ["deferrer", "CPU seconds", "MB", "MB of the process"],
+        rows,
+    )
+
+
+def cost_of_fit(n_items, n_people, kind):
+    """MB of a pickle of the fitted team, and the cost of every step."""
+    world = AnsweredItems(n_items, n_people)
+    votes, X = world.keep("votes", from_long(world.long, form="votes")), world.X
+    team = {
+        "ConfidenceDeferral": ConfidenceDeferral(world.classifier, coverage=0.5, random_state=0),
+        "ClusterDeferral": world.cluster(coverage=0.5),
+        "ClusterDeferral, workload": world.cluster(coverage=0.5, workload=(0, 2 / n_people), max_epochs=5),
+    }[kind]
+    epochs = f" ({team.max_epochs} epochs)" if hasattr(team, "max_epochs") else ""
     steps = {
-        "from_long(form='votes')": lambda: from_long(long, form="votes"),
-        "Votes.to_counts": lambda: votes.to_counts(),
-        "votes of a random half of the items": lambda: votes[rng.permutation(n_items)[: n_items // 2]],
-        "AnnotatorLDA.transform": lambda: lda.transform(X, votes),
-        "team_accuracy": lambda: team_accuracy(y, deferral, labels, votes, selection),
-        "deferral_report": lambda: deferral_report(y, deferral, labels, votes, selection),
+        f"fit{epochs}": lambda: team.fit(X, world.y, votes, X_unlabeled=X[:100_000]),
+        "score": lambda: team.score(X, world.y, votes),
+        "predict_team": lambda: team.predict_team(X, votes),
+        "route": lambda: team.route(X),
     }
-    costs = {}
+    cost = costs(steps)
+    return len(pickle.dumps(team)) / 1e6, cost
+
+
+def cost_of_default(n_items, n_people, kind):
+    """CPU seconds and MB of a fit with all defaults, and the largest size of the process."""
+    world = AnsweredItems(n_items, n_people)
+    votes = world.keep("votes", from_long(world.long, form="votes"))
+    team = {"ConfidenceDeferral": ConfidenceDeferral, "ClusterDeferral": ClusterDeferral}[kind](random_state=0)
+    (cost,) = costs({"fit": lambda: team.fit(world.X, world.y, votes)}).values()
+    return *cost, round(status("VmHWM"))
+
+
+class AnsweredItems:
+    """Items of five Gaussian classes, each answered by five people of many, a classifier and a clusterer."""
+
+    def __init__(self, n_items, n_people):
+        rng = np.random.default_rng(0)
+        task = np.repeat(np.arange(n_items), 5)
+        annotator = (rng.integers(n_people, size=n_items).repeat(5) + np.tile(np.arange(5) * 7, n_items)) % n_people
+        self.y = rng.integers(N_CLASSES, size=n_items)
+        self.X = rng.standard_normal((n_items, N_FEATURES), dtype=np.float32)
+        self.X[np.arange(n_items), self.y] += 1
+        ability = rng.beta(6, 3, size=(n_people, N_CLASSES))
+        right = rng.random(len(task)) < ability[annotator, self.y[task]]
+        label = np.where(right, self.y[task], rng.integers(N_CLASSES, size=len(task)))
+        self.long = pd.DataFrame({"task": task, "annotator": annotator, "label": label})
+        self.classifier = FrozenEstimator(LogisticRegression().fit(self.X[:2000], self.y[:2000]))
+        counts = to_counts(self.long[: 5 * 2000], classes=np.arange(N_CLASSES))
+        self.lda = AnnotatorLDA(**_FEW, random_state=0, device="cpu").fit(self.X[:2000], counts)
+
+    def keep(self, name, value):
+        setattr(self, name, value)
+        return value
+
+    def cluster(self, **settings):
+        return ClusterDeferral(FrozenEstimator(self.lda), classifier=self.classifier, random_state=0, **settings)
+
+
+def costs(steps):
+    """CPU seconds and MB, beyond what was there, of functions by name."""
+    found = {}
     for name, step in steps.items():
         Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
         before, start = status("VmRSS"), time.process_time()
-        result = step()
-        costs[name] = time.process_time() - start, round(status("VmHWM") - before)
-        if name.startswith("from_long"):
-            votes = result
-    return costs
+        step()
+        found[name] = time.process_time() - start, round(status("VmHWM") - before)
+    return found
 
 
 def in_a_process(function, *args):
@@ -297,4 +391,4 @@ def status(name):
 
 
 if __name__ == "__main__":
-    run({f.__name__: f for f in (answers, mapped, quality, search, stream)}, "What large data cost")
+    run({f.__name__: f for f in (answers, teams, mapped, quality, search, stream)}, "What large data cost")

@@ -349,7 +349,7 @@ def factorize(values):
 
 def _factorize_integers(values):
     low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
-    if high - low >= _WIDEST_LOOKUP or high > np.iinfo(np.int64).max:
+    if high - low >= max(_WIDEST_LOOKUP, 2 * len(values)) or high > np.iinfo(np.int64).max:
         labels, local = np.unique(values, return_inverse=True)
         return labels.tolist(), local
     offset = values.astype(np.int64) - low

@@ -6,21 +6,33 @@ import pickle
 import subprocess
 import sys
 from itertools import pairwise
+from pathlib import Path
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import coo_matrix, csc_array, csr_array
 from scipy.stats import entropy, spearmanr
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
+from sklearn_l2d import _validation
 from sklearn_l2d._encoding import sparse_counts
-from sklearn_l2d._torch._batches import on_device
-from sklearn_l2d.annotations import AnnotatedTarget, split_target
+from sklearn_l2d._torch import _net
+from sklearn_l2d._torch._batches import AnswerTable, on_device
+from sklearn_l2d.annotations import AnnotatedTarget, encode_votes, split_target
 from sklearn_l2d.cluster import AnnotatorLDA
 from sklearn_l2d.datasets import load_digits_crowd
+from sklearn_l2d.deferral import (
+    ClusterDeferral,
+    ConfidenceDeferral,
+    ProbabilisticDeferral,
+    SemiSupervisedDeferral,
+    _cluster_deferral,
+)
 
 FAST = {"hidden_layer_sizes": (4,), "max_epochs": 2, "n_anchor_epochs": 1, "n_consensus_epochs": 1, "random_state": 0}
 
@@ -106,6 +118,24 @@ def stream(lda, chunks, n_passes=1, classes=None):
         for X, counts in chunks:
             lda.partial_fit(X, counts, classes=classes)
     return lda
+
+
+def test_a_table_of_answers_is_made_for_some_rows():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(-1, 3, size=(20, 4))
+    votes = encode_votes(codes, classes=range(3))
+    worth = rng.random(len(votes.item)).astype(np.float32)
+    before, after = rng.random((20, 2)), np.arange(20)[:, None]
+    table = AnswerTable(votes, worth, np.nan, before, after)
+    whole = np.full((20, 4), np.nan, dtype=np.float32)
+    whole[codes >= 0] = worth
+    whole = np.hstack([before.astype(np.float32), whole, after.astype(np.float32)])
+    assert table.shape == whole.shape
+    assert table.nbytes == whole.nbytes
+    for rows in (slice(3, 9), np.array([5, 0, 5]), slice(None)):
+        assert_array_equal(table[rows], whole[rows])
+        assert table[rows].dtype == np.float32
+    assert_array_equal(on_device(table, "cpu").numpy(), whole)
 
 
 def test_stream_from_parquet_is_the_stream_from_memory(crowd, tmp_path):
@@ -223,3 +253,106 @@ def test_search_on_a_cluster(crowd, alone, dask_cluster):
 
 def test_target_on_a_cluster(dask_cluster):
     check_target("dask")
+
+
+# ------------------------------------------------------------------------------------------ teams
+
+
+def _team_data(n=400, n_people=30):
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=n)
+    X = (rng.normal(size=(n, 6)) + 2 * np.eye(3, 6)[y]).astype(np.float32)
+    codes = np.where(rng.random((n, n_people)) < 0.7, y[:, None], rng.integers(3, size=(n, n_people)))
+    codes[rng.random(codes.shape) < 0.8] = -1
+    return X, y, codes
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_team_learns_from_a_memory_map_what_it_learns_from_the_array(dtype, tmp_path):
+    X, y, codes = _team_data()
+    np.save(tmp_path / "X.npy", X.astype(dtype))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    team = ClusterDeferral(AnnotatorLDA(**FAST), classifier=LogisticRegression(), max_epochs=3, random_state=0)
+    in_memory, from_file = (clone(team).fit(given, y, codes) for given in (X.astype(dtype), mapped))
+    for given in (X.astype(dtype), mapped):
+        assert_array_equal(from_file.decision_function(given), in_memory.decision_function(given))
+        assert_array_equal(from_file.route(given), in_memory.route(given))
+    assert from_file.score(mapped, y, codes) == in_memory.score(X.astype(dtype), y, codes)
+
+
+@pytest.mark.parametrize(
+    ("team", "message"),
+    [
+        (ProbabilisticDeferral(classifier=LogisticRegression()), "a net for each of 30 experts on 400 items"),
+        (SemiSupervisedDeferral(classifier=LogisticRegression()), "let ClusterDeferral pool the experts"),
+        (
+            ConfidenceDeferral(LogisticRegression(), workload=(0, 0.5)),
+            "meeting bounds on 30 targets by 400 items needs about",
+        ),
+    ],
+    ids=["probabilistic", "semi-supervised", "bounds on people"],
+)
+def test_work_that_needs_more_memory_than_is_free_is_refused_at_once(team, message, monkeypatch):
+    X, y, codes = _team_data()
+    monkeypatch.setattr(LogisticRegression, "fit", lambda *_: pytest.fail("a classifier is fitted before"))
+    monkeypatch.setattr(_validation, "free_memory", lambda: 1000)
+    with pytest.raises(MemoryError, match=message):
+        team.fit(X, y, codes)
+    assert not hasattr(team, "classes_")
+
+
+def test_a_system_that_does_not_say_what_is_free_refuses_nothing(monkeypatch):
+    free = _validation.free_memory()
+    assert free is None or free > 0
+    monkeypatch.setattr(_validation, "Path", lambda _: Path("/no/such/file"))
+    assert _validation.free_memory() is None
+    _validation.check_memory(1e30, "anything", "nothing")
+
+
+def test_predictions_of_many_nets_are_made_for_few_rows_at_a_time(monkeypatch):
+    X, y, codes = _team_data()
+    team = ProbabilisticDeferral(classifier=LogisticRegression(), max_epochs=1, answer_epochs=1, random_state=0)
+    team.fit(X, y, codes)
+    expected = team.predict_annotation_proba(X)
+    monkeypatch.setattr(_net, "_PREDICT_NUMBERS", 7 * 30 * 32)
+    assert [rows.stop for rows, _ in _net.logit_batches(team.answer_net_.module_, X, "cpu")][:2] == [7, 14]
+    assert_allclose(team.predict_annotation_proba(X), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("frame", [False, True], ids=["array", "DataFrame"])
+def test_a_clusterer_that_nobody_asked_for_learns_from_some_items(frame, monkeypatch):
+    X, y, codes = _team_data()
+    X = pd.DataFrame(X, columns=list("abcdef")) if frame else X
+    monkeypatch.setattr(_cluster_deferral, "AnnotatorLDA", lambda: AnnotatorLDA(**FAST))
+    monkeypatch.setattr(_cluster_deferral, "_ENOUGH_ITEMS", 50)
+    seen, plain_fit = [], AnnotatorLDA.fit
+
+    def fit(self, X, y=None):
+        seen.append(len(X))
+        return plain_fit(self, X, y)
+
+    monkeypatch.setattr(AnnotatorLDA, "fit", fit)
+    teams = [
+        ClusterDeferral(classifier=LogisticRegression(), max_epochs=1, random_state=0).fit(X, y, codes)
+        for _ in range(2)
+    ]
+    assert seen == [50, 50]
+    assert_array_equal(*(team.clusterer_.predict_annotation_proba(X) for team in teams))
+    teams[0].set_params(clusterer=AnnotatorLDA(**FAST)).fit(X, y, codes)
+    assert seen[2] == 400  # one that is given learns from all
+
+
+def test_who_is_available_may_be_sparse():
+    X, y, codes = _team_data()
+    team = ClusterDeferral(AnnotatorLDA(**FAST), classifier=LogisticRegression(), coverage=0.3, max_epochs=1)
+    team.set_params(random_state=0).fit(X, y, codes)
+    there = codes >= 0
+    for kind in (csr_array, csc_array, coo_matrix):
+        with pytest.warns(UserWarning, match="found nobody"):
+            expected = team.assign_experts(X, available=there, capacity=20)
+        with pytest.warns(UserWarning, match="found nobody"):
+            assert_array_equal(team.assign_experts(X, available=kind(there), capacity=20), expected)
+    with pytest.raises(ValueError, match=r"available has shape \(399, 30\)"):
+        team.assign_experts(X, available=csr_array(there[1:]))
+    with pytest.raises(ValueError, match=r"available has shape .* booleans"):
+        team.assign_experts(X, available=csr_array(there.astype(int)))

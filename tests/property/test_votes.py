@@ -12,7 +12,7 @@ from _instances import INSTANCES, fit, make_crowd, outputs
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.sparse import coo_array, issparse
+from scipy.sparse import coo_array, csr_array, issparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -277,10 +277,17 @@ def test_metrics_take_votes_for_a_table(codes, seed):
     assert_array_equal(
         workload_distribution(deferral, selection, votes), workload_distribution(deferral, selection, codes)
     )
-    reports = [deferral_report(y, deferral, labels, given, selection) for given in (votes, codes)]
+    sparse = csr_array(selection)
+    assert team_accuracy(y, deferral, labels, votes, sparse) == team_accuracy(y, deferral, labels, codes, selection)
+    assert_allclose(workload_distribution(deferral, sparse), workload_distribution(deferral, selection), atol=1e-15)
+    with pytest.raises(ValueError, match="non-negative"):
+        team_accuracy(y, deferral, labels, votes, -sparse)
+    given = ((votes, selection), (votes, sparse), (codes, selection))
+    first, *others = (deferral_report(y, deferral, labels, answers, weights) for answers, weights in given)
     for table in ("targets", "experts"):
-        for column in reports[0][table]:
-            assert_array_equal(reports[0][table][column], reports[1][table][column])
+        for column in first[table]:
+            for other in others:
+                assert_array_equal(first[table][column], other[table][column])
 
 
 def test_a_large_wide_table_tells_its_size_first(monkeypatch):
