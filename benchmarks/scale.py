@@ -356,7 +356,7 @@ class AnsweredItems:
         label = np.where(right, self.y[task], rng.integers(N_CLASSES, size=len(task)))
         self.long = pd.DataFrame({"task": task, "annotator": annotator, "label": label})
         self.classifier = FrozenEstimator(LogisticRegression().fit(self.X[:2000], self.y[:2000]))
-        counts = to_counts(self.long[: 5 * 2000], classes=np.arange(N_CLASSES))
+        counts = from_long(self.long[: 5 * 2000], form="votes").to_counts()
         self.lda = AnnotatorLDA(**_FEW, random_state=0, device="cpu").fit(self.X[:2000], counts)
 
     def keep(self, name, value):

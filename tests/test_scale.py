@@ -208,8 +208,8 @@ class NeedsAnnotations(ClassifierMixin, BaseEstimator):
 def dask_cluster():
     distributed = pytest.importorskip("distributed")
     cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
-    with cluster, distributed.Client(cluster):
-        yield
+    with cluster, distributed.Client(cluster) as client:
+        yield client
 
 
 def search(crowd):
@@ -253,6 +253,18 @@ def test_search_on_a_cluster(crowd, alone, dask_cluster):
 
 def test_target_on_a_cluster(dask_cluster):
     check_target("dask")
+
+
+def test_batches_of_items_on_a_cluster(dask_cluster):
+    X, y, codes = _team_data()
+    items = pd.DataFrame(X, columns=list("abcdef"), index=[f"item {i}" for i in range(len(X))])
+    team = ConfidenceDeferral(LogisticRegression(), coverage=0.5, random_state=0).fit(items, y, encode_votes(codes))
+    (there,) = dask_cluster.scatter([team], broadcast=True)
+    batches = [items[start : start + 150] for start in range(0, len(items), 150)]
+    parts = [dask_cluster.submit(lambda t, part: t.route(part), there, part) for part in batches]
+    routes = pd.concat(dask_cluster.gather(parts))
+    pd.testing.assert_frame_equal(routes, pd.concat([team.route(part) for part in batches]))
+    assert_array_equal(routes["target"], team.route(items)["target"])
 
 
 # ------------------------------------------------------------------------------------------ teams

@@ -121,7 +121,8 @@ class OneStageDeferral(JointDeferrer):
     -----
     When not to use it: every expert is an output of its own and is learnt from the annotations of this expert only,
     which may be few. The loss is a sum over experts, so that the classifier has a smaller part of it the more experts
-    there are. Coverage follows from the loss and cannot be requested; use `RankedDeferral` for that.
+    there are. Time grows with items times experts. Coverage follows from the loss and cannot be requested; use
+    `RankedDeferral` for that.
 
     "realizable" is consistent only if some rule of the net makes no errors. For C equally likely classes and an expert
     who is right with probability p on each, it defers above ``p = 2 / (C + 1)``; the best rule defers above ``1 / C``.

@@ -221,9 +221,9 @@ class ProbabilisticDeferral(ImitatingDeferrer):
     net only (0). The training of the nets follows the M-step of the paper for any shrinkage. Only their penalty keeps
     EM from concluding that a missing annotation would have been right.
 
-    Every expert is a target with its own net. There is no `onboard`: an expert can join only by a new `fit`. Experts
-    may leave. `ClusterDeferral` pools experts and accepts newcomers. `partial_fit` trains the gate; the classifier and
-    the nets do not change.
+    Every expert is a target with its own net: time and memory grow with items times experts. There is no `onboard`: an
+    expert can join only by a new `fit`. Experts may leave. `ClusterDeferral` pools experts and accepts newcomers.
+    `partial_fit` trains the gate; the classifier and the nets do not change.
 
     References
     ----------

@@ -247,9 +247,9 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
 
     A guess is used as an annotation: the gate does not know how uncertain it is. If a net cannot tell the classes
     apart, its expert seems worse than he or she is on items without annotation, and in PL2D Table 1 this baseline is
-    often worse than ignoring missing annotations. Prefer `ProbabilisticDeferral`. There is no `onboard`: an expert can
-    join only by a new `fit`. Experts may leave. In `partial_fit`, the nets complete missing annotations but are not
-    trained.
+    often worse than ignoring missing annotations. Prefer `ProbabilisticDeferral`. Every expert has a net: time and
+    memory grow with items times experts. There is no `onboard`: an expert can join only by a new `fit`. Experts may
+    leave. In `partial_fit`, the nets complete missing annotations but are not trained.
 
     References
     ----------

@@ -103,7 +103,8 @@ class TwoStageDeferral(SurrogateDeferrer):
     -----
     When not to use it: every expert is an output of its own and is learnt from the annotations of this expert only.
     Items on which neither an expert nor the classifier is right carry no information, so that experts who are seldom
-    right are learnt slowly. Coverage follows from the loss and cannot be requested; use `RankedDeferral` for that.
+    right are learnt slowly. Time grows with items times experts. Coverage follows from the loss and cannot be
+    requested; use `RankedDeferral` for that.
 
     An expert is left out of the loss and the normaliser of a row if the annotation is missing; it does not count as an
     error. An expert without annotations is never asked.
