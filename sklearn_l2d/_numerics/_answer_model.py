@@ -1,0 +1,295 @@
+"""How people answer given the truth: the probabilities of their answers, learnt from answers to items of known truth.
+
+The model is that of Dawid & Skene (1979): given the true class of an item, the answer of an expert follows the expert's
+own row of probabilities for that class. A row has a Dirichlet prior around the row of somebody who is right with a
+certain probability and whose wrong answers are those of the whole roster.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize, minimize_scalar
+from scipy.sparse import csr_array
+from scipy.special import betaln, expit, gammaln, logit, logsumexp
+
+_FLOOR = 1e-3  # least probability of a right and of a wrong answer in a prior row
+_STRENGTHS = (0.5, 2000.0)  # of the prior rows, in answers
+_SHARE = 0.5  # of the wrong answers that behaviours shape
+
+
+class AnswerModel(NamedTuple):
+    """Probabilities of the answers of M experts, given each of C classes.
+
+    The row of an expert for a true class is ``(own + strength * prior) / (seen + strength)``, where the prior row holds
+    `accuracy` at the true class and shares the rest among the other classes by `wrong`. The rows are never built: own
+    answers are kept sparse, so that the memory is that of three arrays (M, C), one (C, C), and one entry for each
+    different triple of expert, answer and true class that was seen.
+
+    Attributes
+    ----------
+    own : csr_array of shape (n_experts * n_classes, n_classes)
+        Answers seen: row ``expert * n_classes + answer``, column the true class.
+    right, seen : ndarrays of shape (n_experts, n_classes)
+        Right answers and answers per true class.
+    accuracy : ndarray of shape (n_experts, n_classes)
+        Probability of the right answer in the prior row of a true class.
+    wrong : ndarray of shape (n_classes, n_classes)
+        Distribution of wrong answers per true class, 0 on the diagonal.
+    strength : float
+        Number of answers that a prior row counts as.
+    center : float
+        Accuracy of the roster.
+    center_strength : float
+        Number of answers that it counts as in the accuracy of an expert.
+    offset : ndarray of shape (n_classes,)
+        How much easier than others a class is for everybody, in logits; 0 if that does not explain the answers better.
+    """
+
+    own: csr_array
+    right: np.ndarray
+    seen: np.ndarray
+    accuracy: np.ndarray
+    wrong: np.ndarray
+    strength: float
+    center: float
+    center_strength: float
+    offset: np.ndarray
+
+    @property
+    def correctness(self):
+        """Probability (n_experts, n_classes) of the right answer, per true class."""
+        return (self.right + self.strength * self.accuracy) / (self.seen + self.strength)
+
+
+def fit_answer_model(item, expert, label, n_experts, truth):
+    """Learn how experts answer from their answers to items whose truth is known, or has a distribution.
+
+    All strengths maximise the marginal likelihood of the answers (empirical Bayes): the accuracy of an expert has a
+    Beta prior around that of the roster, and the rows have Dirichlet priors. Classes differ in difficulty only if the
+    marginal likelihood says so.
+
+    Parameters
+    ----------
+    item, expert, label : ndarrays of int of shape (n_answers,)
+        Item, expert and class of every answer.
+    n_experts : int
+        Number of experts M, of whom some may not have answered.
+    truth : ndarray of shape (n_items, n_classes)
+        Distribution of the true class, one-hot if it is known.
+
+    Returns
+    -------
+    model : AnswerModel
+    """
+    own, right, seen = _count(item, expert, label, n_experts, truth)
+    n_classes = truth.shape[1]
+    answer = _rows_of(own) % n_classes
+    pooled = np.bincount(own.indices * n_classes + answer, own.data, n_classes**2).reshape(n_classes, n_classes)
+    wrong = (pooled + 1 / n_classes) * (1 - np.eye(n_classes))
+    wrong /= wrong.sum(1, keepdims=True)
+    center, center_strength = _beta_prior(right.sum(1), seen.sum(1))
+    easy = (pooled.diagonal() + 10 * center) / (pooled.sum(1) + 10)
+    fits = []
+    for offset in (np.zeros(n_classes), logit(easy) - logit(center)):
+        accuracy = _class_accuracy(right.sum(1), seen.sum(1), center, center_strength, offset)
+        fits.append((*_row_strength(own, seen, accuracy, wrong), offset, accuracy))
+    _, strength, offset, accuracy = max(fits, key=lambda fit: fit[0])
+    return AnswerModel(own, right, seen, accuracy, wrong, strength, center, center_strength, offset)
+
+
+def with_answers(model, item, expert, label, truth):
+    """The model with other answers of the same experts, all priors as they are; parameters as in `fit_answer_model`."""
+    own, right, seen = _count(item, expert, label, len(model.seen), truth)
+    return model._replace(own=own, right=right, seen=seen)
+
+
+def newcomers(model, omega, omega_new):
+    """Model of people about whom only memberships in behaviours are known.
+
+    A behaviour is as accurate as the experts who belong to it, weighed by their memberships; a newcomer as the
+    behaviours, weighed by the newcomer's. Own answers join by `with_answers` and count beside `model.strength`.
+
+    Parameters
+    ----------
+    model : AnswerModel
+        Of the M experts of the roster.
+    omega, omega_new : ndarrays of shape (M, K) and (n_new, K)
+        Memberships of the roster and of the newcomers. Behaviours without members count as the whole roster.
+
+    Returns
+    -------
+    model : AnswerModel
+        Of the newcomers, without any answer.
+    """
+    n_new, n_classes = len(omega_new), model.seen.shape[1]
+    share = omega + 1e-9
+    accuracy = omega_new @ ((share / share.sum(0)).T @ model.correctness)
+    own, none = csr_array((n_new * n_classes, n_classes)), np.zeros((n_new, n_classes))
+    return model._replace(own=own, right=none, seen=none, accuracy=accuracy)
+
+
+def answer_log_likelihood(model, expert, label, shape=None, left_out=None):
+    """Log-probability of every answer, for every possible truth.
+
+    Parameters
+    ----------
+    model : AnswerModel
+    expert, label : ndarrays of int of shape (n_answers,)
+        Expert and class of every answer.
+    shape : ndarray of shape (n_answers, n_classes), default=None
+        Probabilities of the answers of anybody to the item, as behaviours learnt from anonymous votes predict them.
+        They shape half of the wrong answers: people err alike on an item. Two classes have no shape.
+    left_out : ndarray of shape (n_answers, n_classes), default=None
+        Distributions of the truth with which the model has seen these answers: every answer is judged by what the
+        others say, the priors of the roster as they are. None takes the answers as new.
+
+    Returns
+    -------
+    log_likelihood : ndarray of shape (n_answers, n_classes)
+        ``ln p(answer | truth, expert)`` in nats; the column is the truth.
+    """
+    n_classes = model.seen.shape[1]
+    rows = np.arange(len(label))
+    is_truth = label[:, None] == np.arange(n_classes)
+    own, seen, right = model.own[expert * n_classes + label].toarray(), model.seen[expert], model.right[expert]
+    accuracy = model.accuracy[expert]
+    if left_out is not None:
+        k, n = right.sum(1) - left_out[rows, label], np.maximum(seen.sum(1) - 1, 0)
+        accuracy = _class_accuracy(k, n, model.center, model.center_strength, model.offset)
+        own, seen, right = own - left_out, seen - left_out, right - left_out * is_truth
+    total = seen + model.strength
+    proba = own + model.strength * np.where(is_truth, accuracy, (1 - accuracy) * model.wrong.T[label])
+    proba /= total
+    if shape is not None and n_classes > 2:
+        error = 1 - (right + model.strength * accuracy) / total
+        shape = shape + 1e-9
+        elsewhere = shape[rows, label][:, None] / (shape.sum(1, keepdims=True) - shape)
+        proba = np.where(is_truth, proba, (1 - _SHARE) * proba + _SHARE * error * elsewhere)
+    return np.log(np.maximum(proba, 1e-300))
+
+
+def complete_truth(log_prior, item, expert, label, n_experts, *, n_rounds=2, n_iter=100, tol=1e-6):
+    """Learn how experts answer where the truth of some or of all items is unknown, by EM (Dawid & Skene 1979).
+
+    A round learns all priors from the current distribution of the truth and then repeats, priors fixed, the posterior
+    of the truth (E) and the most probable rows of the experts (M). The objective is the log-likelihood of the answers
+    less ``strength`` times the divergence of every row from its prior row; it never falls within a round.
+
+    Parameters
+    ----------
+    log_prior : ndarray of shape (n_items, n_classes)
+        Log-probabilities of the truth before any answer, as of a classifier; one-hot (0 and -inf) where it is known.
+    item, expert, label, n_experts
+        As in `fit_answer_model`.
+    n_rounds, n_iter : int
+        Number of rounds, and largest number of steps in each.
+    tol : float
+        Gain per item, in nats, below which a round ends.
+
+    Returns
+    -------
+    truth : ndarray of shape (n_items, n_classes)
+        Posterior of the truth.
+    model : AnswerModel
+        Learnt from it.
+    objective : list of float
+        Of the steps of the last round.
+    """
+    n_items, n_classes = log_prior.shape
+    votes = np.bincount(item * n_classes + label, minlength=n_items * n_classes).reshape(n_items, n_classes)
+    known = np.isneginf(log_prior).any(1, keepdims=True)
+    truth = np.exp(log_prior - logsumexp(log_prior, axis=1, keepdims=True))
+    truth = np.where(known, truth, (truth + votes) / (1 + votes.sum(1, keepdims=True)))
+    for _ in range(n_rounds):
+        model, objective = fit_answer_model(item, expert, label, n_experts, truth), []
+        for _ in range(n_iter):
+            log_joint = log_prior + sum_by_item(answer_log_likelihood(model, expert, label), item, n_items)
+            evidence = logsumexp(log_joint, axis=1, keepdims=True)
+            objective.append(evidence.sum() - model.strength * _divergence(model))
+            truth = np.exp(log_joint - evidence)
+            model = with_answers(model, item, expert, label, truth)
+            if len(objective) > 1 and objective[-1] - objective[-2] < tol * n_items:
+                break
+    return truth, model, objective
+
+
+def sum_by_item(values, item, n_items):
+    """Sum of the rows of `values` (n_answers, n) of every item: (n_items, n)."""
+    ones = np.ones(len(item))
+    return csr_array((ones, (item, np.arange(len(item)))), (n_items, len(item))) @ values
+
+
+def _count(item, expert, label, n_experts, truth):
+    """Answers seen, sparse as in `AnswerModel`, and right answers and answers (n_experts, n_classes) per true class."""
+    n_items, n_classes = truth.shape
+    row = np.asarray(expert, dtype=np.int64) * n_classes + label
+    answers = csr_array((np.ones(len(item)), (row, item)), (n_experts * n_classes, n_items))
+    own = csr_array(answers @ csr_array(truth))
+    cell = _rows_of(own) // n_classes * n_classes + own.indices
+    seen = np.bincount(cell, own.data, n_experts * n_classes).reshape(n_experts, n_classes)
+    is_right = _rows_of(own) % n_classes == own.indices
+    right = np.bincount(cell[is_right], own.data[is_right], n_experts * n_classes).reshape(n_experts, n_classes)
+    return own, right, seen
+
+
+def _rows_of(own):
+    return np.repeat(np.arange(own.shape[0]), np.diff(own.indptr))
+
+
+def _beta_prior(right, seen):
+    """Mean and strength of the Beta prior of the accuracy of experts, by marginal likelihood.
+
+    The mean has a prior that counts as one right and one wrong answer, the logarithm of the strength a normal one around
+    10 answers with deviation 1.5: a few experts tell little about either.
+    """
+    (right, seen), size = _distinct(right[seen > 0], seen[seen > 0])
+
+    def loss(point):
+        mean, strength = expit(point[0]), np.exp(point[1])
+        gain = betaln(mean * strength + right, (1 - mean) * strength + seen - right)
+        prior = np.log(mean) + np.log1p(-mean) - 0.5 * ((point[1] - np.log(10)) / 1.5) ** 2
+        return -(size @ (gain - betaln(mean * strength, (1 - mean) * strength)) + prior)
+
+    start = [logit((right @ size + 1) / (seen @ size + 2)), np.log(10)]
+    mean, strength = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-6}).x
+    return float(expit(mean)), float(np.exp(strength))
+
+
+def _distinct(*columns):
+    """Distinct rows of columns of numbers, as columns, and how often each occurs."""
+    rows, size = np.unique(np.column_stack(columns), axis=0, return_counts=True)
+    return rows.T, size
+
+
+def _class_accuracy(right, seen, center, center_strength, offset):
+    """Accuracy (n, n_classes) per class of people with so many right answers among so many."""
+    own = (right + center_strength * center) / (seen + center_strength)
+    return np.clip(expit(logit(own)[:, None] + offset), _FLOOR, 1 - _FLOOR)
+
+
+def _row_strength(own, seen, accuracy, wrong):
+    """Log marginal likelihood of the answers, and the strength of the prior rows that maximises it."""
+    prior, total = _prior_of_own(own, accuracy, wrong), seen[seen > 0]
+
+    def loss(log_strength):
+        a = np.exp(log_strength)
+        rows = gammaln(a + total).sum() - gammaln(a) * len(total)
+        return rows - (gammaln(a * prior + own.data) - gammaln(a * prior)).sum()
+
+    best = minimize_scalar(loss, bounds=np.log(_STRENGTHS), method="bounded", options={"xatol": 0.02})
+    return -best.fun, float(np.exp(best.x))
+
+
+def _prior_of_own(own, accuracy, wrong):
+    """Probabilities that the prior rows give to the answers seen, in the order of ``own.data``."""
+    n_classes = len(wrong)
+    expert, answer = np.divmod(_rows_of(own), n_classes)
+    right = accuracy[expert, own.indices]
+    return np.where(answer == own.indices, right, (1 - right) * wrong[own.indices, answer])
+
+
+def _divergence(model):
+    """Kullback-Leibler divergence of the rows of all experts from their prior rows, summed over experts and classes."""
+    prior = _prior_of_own(model.own, model.accuracy, model.wrong)
+    rows = np.log1p(model.seen / model.strength).sum()
+    return rows - prior @ np.log1p(model.own.data / (model.strength * prior))
