@@ -21,7 +21,8 @@ class AnswerModel(NamedTuple):
     """Probabilities of the answers of M experts, given each of C classes.
 
     The row of an expert for a true class is ``(own + strength * prior) / (seen + strength)``, where the prior row holds
-    `accuracy` at the true class and shares the rest among the other classes by `wrong`. The rows are never built: own
+    `accuracy` at the true class and shares the rest among the other classes by `wrong`, the roster's
+    wrong answers. The rows are never built: own
     answers are kept sparse, so that the memory is that of three arrays (M, C), one (C, C), and one entry for each
     different triple of expert, answer and true class that was seen.
 
@@ -33,8 +34,10 @@ class AnswerModel(NamedTuple):
         Right answers and answers per true class.
     accuracy : ndarray of shape (n_experts, n_classes)
         Probability of the right answer in the prior row of a true class.
-    wrong : ndarray of shape (n_classes, n_classes)
-        Distribution of wrong answers per true class, 0 on the diagonal.
+    errors : ndarray of shape (n_classes, n_classes)
+        Wrong answers of the roster per true class (row), 0 on the diagonal.
+    error_strength : float
+        Number of answers, evenly spread over the wrong ones, that join `errors`.
     strength : float
         Number of answers that a prior row counts as.
     center : float
@@ -49,11 +52,17 @@ class AnswerModel(NamedTuple):
     right: np.ndarray
     seen: np.ndarray
     accuracy: np.ndarray
-    wrong: np.ndarray
+    errors: np.ndarray
+    error_strength: float
     strength: float
     center: float
     center_strength: float
     offset: np.ndarray
+
+    @property
+    def wrong(self):
+        """Distribution (n_classes, n_classes) of the wrong answers per true class (row), 0 on the diagonal."""
+        return _shrunken_errors(self.errors, self.error_strength)
 
     @property
     def correctness(self):
@@ -85,16 +94,21 @@ def fit_answer_model(item, expert, label, n_experts, truth):
     n_classes = truth.shape[1]
     answer = _rows_of(own) % n_classes
     pooled = np.bincount(own.indices * n_classes + answer, own.data, n_classes**2).reshape(n_classes, n_classes)
-    wrong = (pooled + 1 / n_classes) * (1 - np.eye(n_classes))
-    wrong /= wrong.sum(1, keepdims=True)
+    errors = pooled * (1 - np.eye(n_classes))
+    made = errors > 0
+    error_strength = _dirichlet_strength(_evenly(n_classes)[made], errors[made], errors.sum(1))[1]
+    wrong = _shrunken_errors(errors, error_strength)
     center, center_strength = _beta_prior(right.sum(1), seen.sum(1))
     easy = (pooled.diagonal() + 10 * center) / (pooled.sum(1) + 10)
     fits = []
     for offset in (np.zeros(n_classes), logit(easy) - logit(center)):
         accuracy = _class_accuracy(right.sum(1), seen.sum(1), center, center_strength, offset)
-        fits.append((*_row_strength(own, seen, accuracy, wrong), offset, accuracy))
+        prior = _prior_of_own(own, accuracy, wrong)
+        fits.append((*_dirichlet_strength(prior, own.data, seen), offset, accuracy))
     _, strength, offset, accuracy = max(fits, key=lambda fit: fit[0])
-    return AnswerModel(own, right, seen, accuracy, wrong, strength, center, center_strength, offset)
+    return AnswerModel(
+        own, right, seen, accuracy, errors, error_strength, strength, center, center_strength, offset
+    )
 
 
 def with_answers(model, item, expert, label, truth):
@@ -152,14 +166,14 @@ def answer_log_likelihood(model, expert, label, shape=None, left_out=None):
     rows = np.arange(len(label))
     is_truth = label[:, None] == np.arange(n_classes)
     own, seen, right = model.own[expert * n_classes + label].toarray(), model.seen[expert], model.right[expert]
-    accuracy = model.accuracy[expert]
+    accuracy, wrong = model.accuracy[expert], model.wrong.T[label]
     if left_out is not None:
-        k, n = right.sum(1) - left_out[rows, label], np.maximum(seen.sum(1) - 1, 0)
-        accuracy = _class_accuracy(k, n, model.center, model.center_strength, model.offset)
         own, seen, right = own - left_out, seen - left_out, right - left_out * is_truth
+        accuracy = _class_accuracy(right.sum(1), seen.sum(1), model.center, model.center_strength, model.offset)
+        size = model.errors.sum(1) + model.error_strength
+        wrong = (wrong * size - left_out) / (size - left_out)
     total = seen + model.strength
-    proba = own + model.strength * np.where(is_truth, accuracy, (1 - accuracy) * model.wrong.T[label])
-    proba /= total
+    proba = (own + model.strength * np.where(is_truth, accuracy, (1 - accuracy) * wrong)) / total
     if shape is not None and n_classes > 2:
         error = 1 - (right + model.strength * accuracy) / total
         shape = shape + 1e-9
@@ -267,17 +281,34 @@ def _class_accuracy(right, seen, center, center_strength, offset):
     return np.clip(expit(logit(own)[:, None] + offset), _FLOOR, 1 - _FLOOR)
 
 
-def _row_strength(own, seen, accuracy, wrong):
-    """Log marginal likelihood of the answers, and the strength of the prior rows that maximises it."""
-    prior, total = _prior_of_own(own, accuracy, wrong), seen[seen > 0]
+def _dirichlet_strength(prior, count, total):
+    """Log marginal likelihood of counts in rows with a Dirichlet prior, and the strength of the prior that maximises it.
+
+    Parameters
+    ----------
+    prior, count : ndarrays of shape (n_cells,)
+        Mean of the prior and count, of the cells with a positive count.
+    total : ndarray
+        Counts of the rows.
+    """
+    total = total[total > 0]
 
     def loss(log_strength):
-        a = np.exp(log_strength)
-        rows = gammaln(a + total).sum() - gammaln(a) * len(total)
-        return rows - (gammaln(a * prior + own.data) - gammaln(a * prior)).sum()
+        strength = np.exp(log_strength)
+        rows = gammaln(strength + total).sum() - gammaln(strength) * len(total)
+        return rows - (gammaln(strength * prior + count) - gammaln(strength * prior)).sum()
 
     best = minimize_scalar(loss, bounds=np.log(_STRENGTHS), method="bounded", options={"xatol": 0.02})
     return -best.fun, float(np.exp(best.x))
+
+
+def _evenly(n_classes):
+    """Even distribution (n_classes, n_classes) of the wrong answers per true class."""
+    return (1 - np.eye(n_classes)) / (n_classes - 1)
+
+
+def _shrunken_errors(errors, strength):
+    return (errors + strength * _evenly(len(errors))) / (errors.sum(1, keepdims=True) + strength)
 
 
 def _prior_of_own(own, accuracy, wrong):
