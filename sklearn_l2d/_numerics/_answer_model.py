@@ -10,21 +10,20 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 from scipy.sparse import csr_array
-from scipy.special import betaln, expit, gammaln, logit, logsumexp
+from scipy.special import betaln, digamma, expit, gammaln, logit, logsumexp
 
 _FLOOR = 1e-3  # least probability of a right and of a wrong answer in a prior row
 _STRENGTHS = (0.5, 2000.0)  # of the prior rows, in answers
-_SHARE = 0.5  # of the wrong answers that behaviours shape
+_LARGEST_SHARE = 0.3  # of the shaped errors: the archive often holds the votes on the labelled items, which flatters it
 
 
 class AnswerModel(NamedTuple):
     """Probabilities of the answers of M experts, given each of C classes.
 
-    The row of an expert for a true class is ``(own + strength * prior) / (seen + strength)``, where the prior row holds
-    `accuracy` at the true class and shares the rest among the other classes by `wrong`, the roster's
-    wrong answers. The rows are never built: own
-    answers are kept sparse, so that the memory is that of three arrays (M, C), one (C, C), and one entry for each
-    different triple of expert, answer and true class that was seen.
+    The row of an expert for a true class is ``(own + strength * prior) / (seen + strength)``. The prior row holds
+    `accuracy` at the true class and divides the rest among the other classes as the `wrong` answers of the roster. Rows
+    are never built: the memory is that of three arrays (M, C), one (C, C), and one number for each triple of expert,
+    answer and true class that was seen.
 
     Attributes
     ----------
@@ -37,15 +36,15 @@ class AnswerModel(NamedTuple):
     errors : ndarray of shape (n_classes, n_classes)
         Wrong answers of the roster per true class (row), 0 on the diagonal.
     error_strength : float
-        Number of answers, evenly spread over the wrong ones, that join `errors`.
+        Number of answers, spread evenly over the wrong ones, that join `errors`.
     strength : float
         Number of answers that a prior row counts as.
-    center : float
-        Accuracy of the roster.
-    center_strength : float
-        Number of answers that it counts as in the accuracy of an expert.
+    center, center_strength : float
+        Accuracy of the roster, and the number of answers that it counts as in the accuracy of an expert.
     offset : ndarray of shape (n_classes,)
-        How much easier than others a class is for everybody, in logits; 0 if that does not explain the answers better.
+        How much easier a class is for everybody, in logits; 0 if the answers do not call for it.
+    share : float
+        Share of the wrong answers that the behaviours at the item shape; 0 if none were given.
     """
 
     own: csr_array
@@ -58,6 +57,7 @@ class AnswerModel(NamedTuple):
     center: float
     center_strength: float
     offset: np.ndarray
+    share: float
 
     @property
     def wrong(self):
@@ -66,16 +66,16 @@ class AnswerModel(NamedTuple):
 
     @property
     def correctness(self):
-        """Probability (n_experts, n_classes) of the right answer, per true class."""
+        """Probability (n_experts, n_classes) of the right answer per true class."""
         return (self.right + self.strength * self.accuracy) / (self.seen + self.strength)
 
 
-def fit_answer_model(item, expert, label, n_experts, truth):
+def fit_answer_model(item, expert, label, n_experts, truth, shape=None):
     """Learn how experts answer from their answers to items whose truth is known, or has a distribution.
 
     All strengths maximise the marginal likelihood of the answers (empirical Bayes): the accuracy of an expert has a
-    Beta prior around that of the roster, and the rows have Dirichlet priors. Classes differ in difficulty only if the
-    marginal likelihood says so.
+    Beta prior around that of the roster, the rows and the wrong answers of the roster have Dirichlet priors. Classes
+    differ in difficulty only if the marginal likelihood says so.
 
     Parameters
     ----------
@@ -85,6 +85,9 @@ def fit_answer_model(item, expert, label, n_experts, truth):
         Number of experts M, of whom some may not have answered.
     truth : ndarray of shape (n_items, n_classes)
         Distribution of the true class, one-hot if it is known.
+    shape : ndarray of shape (n_answers, n_classes), default=None
+        As in `answer_log_likelihood`. The share of the wrong answers that it shapes maximises the likelihood of answers
+        that are left out.
 
     Returns
     -------
@@ -92,27 +95,28 @@ def fit_answer_model(item, expert, label, n_experts, truth):
     """
     own, right, seen = _count(item, expert, label, n_experts, truth)
     n_classes = truth.shape[1]
-    answer = _rows_of(own) % n_classes
-    pooled = np.bincount(own.indices * n_classes + answer, own.data, n_classes**2).reshape(n_classes, n_classes)
+    pooled = np.bincount(own.indices * n_classes + _rows_of(own) % n_classes, own.data, n_classes**2)
+    pooled = pooled.reshape(n_classes, n_classes)
     errors = pooled * (1 - np.eye(n_classes))
     made = errors > 0
     error_strength = _dirichlet_strength(_evenly(n_classes)[made], errors[made], errors.sum(1))[1]
-    wrong = _shrunken_errors(errors, error_strength)
     center, center_strength = _beta_prior(right.sum(1), seen.sum(1))
     easy = (pooled.diagonal() + 10 * center) / (pooled.sum(1) + 10)
     fits = []
     for offset in (np.zeros(n_classes), logit(easy) - logit(center)):
         accuracy = _class_accuracy(right.sum(1), seen.sum(1), center, center_strength, offset)
-        prior = _prior_of_own(own, accuracy, wrong)
-        fits.append((*_dirichlet_strength(prior, own.data, seen), offset, accuracy))
-    _, strength, offset, accuracy = max(fits, key=lambda fit: fit[0])
-    return AnswerModel(
-        own, right, seen, accuracy, errors, error_strength, strength, center, center_strength, offset
-    )
+        prior = _prior_of_own(own, accuracy, _shrunken_errors(errors, error_strength))
+        fits.append((*_dirichlet_strength(prior, own.data, seen), accuracy, offset))
+    _, strength, accuracy, offset = max(fits, key=lambda fit: fit[0])
+    rest = errors, error_strength, strength, center, center_strength, offset
+    model = AnswerModel(own, right, seen, accuracy, *rest, share=0.0)
+    if shape is None or n_classes == 2:
+        return model
+    return model._replace(share=_shaped_share(model, expert, label, shape, truth[item]))
 
 
 def with_answers(model, item, expert, label, truth):
-    """The model with other answers of the same experts, all priors as they are; parameters as in `fit_answer_model`."""
+    """The model with other answers of its experts, all priors as they are; parameters as in `fit_answer_model`."""
     own, right, seen = _count(item, expert, label, len(model.seen), truth)
     return model._replace(own=own, right=right, seen=seen)
 
@@ -120,24 +124,24 @@ def with_answers(model, item, expert, label, truth):
 def newcomers(model, omega, omega_new):
     """Model of people about whom only memberships in behaviours are known.
 
-    A behaviour is as accurate as the experts who belong to it, weighed by their memberships; a newcomer as the
-    behaviours, weighed by the newcomer's. Own answers join by `with_answers` and count beside `model.strength`.
+    A behaviour is as accurate as the experts who belong to it, and a newcomer as the behaviours, weighed by
+    memberships. Own answers join by `with_answers` and take over as they outnumber the strength of the prior rows.
 
     Parameters
     ----------
     model : AnswerModel
         Of the M experts of the roster.
     omega, omega_new : ndarrays of shape (M, K) and (n_new, K)
-        Memberships of the roster and of the newcomers. Behaviours without members count as the whole roster.
+        Memberships of the roster and of the newcomers. A behaviour without members counts as the whole roster.
 
     Returns
     -------
     model : AnswerModel
         Of the newcomers, without any answer.
     """
-    n_new, n_classes = len(omega_new), model.seen.shape[1]
-    share = omega + 1e-9
-    accuracy = omega_new @ ((share / share.sum(0)).T @ model.correctness)
+    n_new, n_classes = len(omega_new), len(model.offset)
+    weight = omega + 1e-9
+    accuracy = omega_new @ (weight / weight.sum(0)).T @ model.correctness
     own, none = csr_array((n_new * n_classes, n_classes)), np.zeros((n_new, n_classes))
     return model._replace(own=own, right=none, seen=none, accuracy=accuracy)
 
@@ -151,34 +155,33 @@ def answer_log_likelihood(model, expert, label, shape=None, left_out=None):
     expert, label : ndarrays of int of shape (n_answers,)
         Expert and class of every answer.
     shape : ndarray of shape (n_answers, n_classes), default=None
-        Probabilities of the answers of anybody to the item, as behaviours learnt from anonymous votes predict them.
-        They shape half of the wrong answers: people err alike on an item. Two classes have no shape.
+        Probabilities of what people answer at the item, as behaviours learnt from anonymous votes predict them. Without
+        the truth and renormalised, they shape the model's share of the wrong answers: people err alike on an item.
     left_out : ndarray of shape (n_answers, n_classes), default=None
-        Distributions of the truth with which the model has seen these answers: every answer is judged by what the
-        others say, the priors of the roster as they are. None takes the answers as new.
+        Distributions of the truth with which `fit_answer_model` has seen these answers: each is judged by all others,
+        the priors' strengths, center and offset as they are. None takes the answers as new.
 
     Returns
     -------
     log_likelihood : ndarray of shape (n_answers, n_classes)
         ``ln p(answer | truth, expert)`` in nats; the column is the truth.
     """
-    n_classes = model.seen.shape[1]
-    rows = np.arange(len(label))
-    is_truth = label[:, None] == np.arange(n_classes)
-    own, seen, right = model.own[expert * n_classes + label].toarray(), model.seen[expert], model.right[expert]
+    n_classes = len(model.offset)
+    is_right = label[:, None] == np.arange(n_classes)
+    own, seen, right = model.own[_row(expert, label, n_classes)].toarray(), model.seen[expert], model.right[expert]
     accuracy, wrong = model.accuracy[expert], model.wrong.T[label]
     if left_out is not None:
-        own, seen, right = own - left_out, seen - left_out, right - left_out * is_truth
+        own, seen, right = own - left_out, seen - left_out, right - left_out * is_right
         accuracy = _class_accuracy(right.sum(1), seen.sum(1), model.center, model.center_strength, model.offset)
         size = model.errors.sum(1) + model.error_strength
         wrong = (wrong * size - left_out) / (size - left_out)
     total = seen + model.strength
-    proba = (own + model.strength * np.where(is_truth, accuracy, (1 - accuracy) * wrong)) / total
-    if shape is not None and n_classes > 2:
-        error = 1 - (right + model.strength * accuracy) / total
-        shape = shape + 1e-9
-        elsewhere = shape[rows, label][:, None] / (shape.sum(1, keepdims=True) - shape)
-        proba = np.where(is_truth, proba, (1 - _SHARE) * proba + _SHARE * error * elsewhere)
+    proba = (own + model.strength * np.where(is_right, accuracy, (1 - accuracy) * wrong)) / total
+    if shape is not None and model.share > 0:
+        mistaken = 1 - (right + model.strength * accuracy) / total
+        shape = shape.astype(float) + 1e-9
+        shaped = mistaken * (shape[is_right][:, None] / (shape.sum(1, keepdims=True) - shape))
+        proba = np.where(is_right, proba, (1 - model.share) * proba + model.share * shaped)
     return np.log(np.maximum(proba, 1e-300))
 
 
@@ -210,7 +213,7 @@ def complete_truth(log_prior, item, expert, label, n_experts, *, n_rounds=2, n_i
         Of the steps of the last round.
     """
     n_items, n_classes = log_prior.shape
-    votes = np.bincount(item * n_classes + label, minlength=n_items * n_classes).reshape(n_items, n_classes)
+    votes = np.bincount(_row(item, label, n_classes), minlength=n_items * n_classes).reshape(n_items, n_classes)
     known = np.isneginf(log_prior).any(1, keepdims=True)
     truth = np.exp(log_prior - logsumexp(log_prior, axis=1, keepdims=True))
     truth = np.where(known, truth, (truth + votes) / (1 + votes.sum(1, keepdims=True)))
@@ -236,14 +239,19 @@ def sum_by_item(values, item, n_items):
 def _count(item, expert, label, n_experts, truth):
     """Answers seen, sparse as in `AnswerModel`, and right answers and answers (n_experts, n_classes) per true class."""
     n_items, n_classes = truth.shape
-    row = np.asarray(expert, dtype=np.int64) * n_classes + label
-    answers = csr_array((np.ones(len(item)), (row, item)), (n_experts * n_classes, n_items))
+    place = _row(expert, label, n_classes), item
+    answers = csr_array((np.ones(len(item)), place), (n_experts * n_classes, n_items))
     own = csr_array(answers @ csr_array(truth))
     cell = _rows_of(own) // n_classes * n_classes + own.indices
     seen = np.bincount(cell, own.data, n_experts * n_classes).reshape(n_experts, n_classes)
     is_right = _rows_of(own) % n_classes == own.indices
     right = np.bincount(cell[is_right], own.data[is_right], n_experts * n_classes).reshape(n_experts, n_classes)
     return own, right, seen
+
+
+def _row(expert, label, n_classes):
+    """Number of the row of an expert and an answer, in a type that holds it."""
+    return np.asarray(expert, dtype=np.int64) * n_classes + label
 
 
 def _rows_of(own):
@@ -253,19 +261,24 @@ def _rows_of(own):
 def _beta_prior(right, seen):
     """Mean and strength of the Beta prior of the accuracy of experts, by marginal likelihood.
 
-    The mean has a prior that counts as one right and one wrong answer, the logarithm of the strength a normal one around
-    10 answers with deviation 1.5: a few experts tell little about either.
+    The mean has a prior that counts as one right and one wrong answer, the logarithm of the strength a normal one
+    around 10 answers with deviation 1.5: a few experts tell little about either.
     """
     (right, seen), size = _distinct(right[seen > 0], seen[seen > 0])
 
     def loss(point):
         mean, strength = expit(point[0]), np.exp(point[1])
-        gain = betaln(mean * strength + right, (1 - mean) * strength + seen - right)
+        p, q = mean * strength, (1 - mean) * strength
+        gain = betaln(p + right, q + seen - right) - betaln(p, q)
+        rise = digamma(strength) - digamma(strength + seen)
+        slope_p = size @ (digamma(p + right) - digamma(p) + rise) + 1 / p
+        slope_q = size @ (digamma(q + seen - right) - digamma(q) + rise) + 1 / q
         prior = np.log(mean) + np.log1p(-mean) - 0.5 * ((point[1] - np.log(10)) / 1.5) ** 2
-        return -(size @ (gain - betaln(mean * strength, (1 - mean) * strength)) + prior)
+        slope = mean * q * (slope_p - slope_q), p * slope_p + q * slope_q - 2 - (point[1] - np.log(10)) / 1.5**2
+        return -(size @ gain + prior), -np.array(slope)
 
     start = [logit((right @ size + 1) / (seen @ size + 2)), np.log(10)]
-    mean, strength = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-6}).x
+    mean, strength = minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-6}).x
     return float(expit(mean)), float(np.exp(strength))
 
 
@@ -282,7 +295,7 @@ def _class_accuracy(right, seen, center, center_strength, offset):
 
 
 def _dirichlet_strength(prior, count, total):
-    """Log marginal likelihood of counts in rows with a Dirichlet prior, and the strength of the prior that maximises it.
+    """Log marginal likelihood of counts in rows, and the strength of their Dirichlet prior that maximises it.
 
     Parameters
     ----------
@@ -298,7 +311,7 @@ def _dirichlet_strength(prior, count, total):
         rows = gammaln(strength + total).sum() - gammaln(strength) * len(total)
         return rows - (gammaln(strength * prior + count) - gammaln(strength * prior)).sum()
 
-    best = minimize_scalar(loss, bounds=np.log(_STRENGTHS), method="bounded", options={"xatol": 0.02})
+    best = minimize_scalar(loss, bounds=np.log(_STRENGTHS), method="bounded", options={"xatol": 1e-3})
     return -best.fun, float(np.exp(best.x))
 
 
@@ -309,6 +322,20 @@ def _evenly(n_classes):
 
 def _shrunken_errors(errors, strength):
     return (errors + strength * _evenly(len(errors))) / (errors.sum(1, keepdims=True) + strength)
+
+
+def _shaped_share(model, expert, label, shape, truth):
+    """Share of the wrong answers that `shape` shapes, by the likelihood of answers that are left out."""
+    plain, shaped = (
+        np.exp(answer_log_likelihood(model._replace(share=share), expert, label, shape, truth))[truth > 0]
+        for share in (0.0, 1.0)
+    )
+    weight = truth[truth > 0]
+
+    def loss(share):
+        return -(weight @ np.log((1 - share) * plain + share * shaped))
+
+    return float(minimize_scalar(loss, bounds=(0, _LARGEST_SHARE), method="bounded", options={"xatol": 1e-4}).x)
 
 
 def _prior_of_own(own, accuracy, wrong):
