@@ -10,8 +10,8 @@ from ._answer_model import sum_by_item
 
 _N_ORDERS = 3  # in which the answers of an item are taken one after the other
 _MOST_ANSWERS = 50_000  # that the exponents are learnt from
-_PENALTY = np.array([2.0, 2.0, 0.5])  # on the squared logarithms of the exponents, relative to these:
-_EXPECTED = np.log([1.0, 1.0, 0.2])
+_PENALTY = 2.0  # on the squared logarithms of the exponents a and b
+_CORRELATION = 0.2  # where nobody answers what another answered: that of people in published sets
 
 
 class Exponents(NamedTuple):
@@ -63,7 +63,7 @@ def _weight(size, exponents):
 
 
 def fit_exponents(log_prior, item, log_likelihood, truth, seed):
-    """Exponents by penalised maximum likelihood of the truth, given the first one, two, three ... answers to each item.
+    """Exponents by penalised maximum likelihood of the truth, given the first one, two, three ... answers to an item.
 
     The answers to an item are taken in a few random orders. Every item counts alike, and its first T answers in
     proportion to 1 / T, so that few answers matter as much as many.
@@ -93,19 +93,19 @@ def fit_exponents(log_prior, item, log_likelihood, truth, seed):
     weight /= np.bincount(of, weight, len(log_prior))[of]
     prior, target = log_prior[of], truth[of] * weight[:, None]
 
-    def loss(logs):
-        exponents = Exponents(*np.exp(logs))
+    def loss(point):
+        exponents = Exponents(*np.exp(point[:2]), point[2])
         told, heard = exponents.prior * prior, _weight(size, exponents)[:, None] * evidence
         log_posterior = log_softmax(told + heard, axis=1)
         error = weight[:, None] * np.exp(log_posterior) - target
-        discount = exponents.correlation * (size - 1)
         by_size = (error * heard).sum(1)
-        slope = np.array([(error * told).sum(), by_size.sum(), -by_size @ (discount / (1 + discount))])
-        away = logs - _EXPECTED
-        return -(target * log_posterior).sum() + _PENALTY @ away**2, slope + 2 * _PENALTY * away
+        correlated = -by_size @ ((size - 1) / (1 + exponents.correlation * (size - 1)))
+        slope = np.append(2 * _PENALTY * point[:2] + [(error * told).sum(), by_size.sum()], correlated)
+        return _PENALTY * point[:2] @ point[:2] - (target * log_posterior).sum(), slope
 
-    best = minimize(loss, _EXPECTED, jac=True, method="L-BFGS-B", bounds=[(-6, 3)] * 3)
-    return Exponents(*np.exp(best.x).tolist())
+    start, bounds = [0.0, 0.0, _CORRELATION], [(-6, 3), (-6, 3), (0, 1)]
+    best = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return Exponents(*np.exp(best[:2]).tolist(), float(best[2]))
 
 
 def _prefixes(item, log_likelihood, rng):
