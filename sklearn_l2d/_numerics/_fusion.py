@@ -20,12 +20,13 @@ class Exponents(NamedTuple):
     Attributes
     ----------
     prior : float
-        Exponent a of the classifier's probabilities.
+        Exponent a of the classifier's probabilities, once there are answers.
     answers : float
-        Exponent b of the likelihood of a single answer.
+        Exponent b of the likelihood of the answers.
     correlation : float
-        Correlation r of the answers to an item, given the truth: T answers count as ``T / (1 + r (T - 1))`` independent
-        ones. That is Kish's design effect of clustered samples.
+        Correlation r, given the truth, of the answers to an item: what is hard for one is hard for all. Where T answer,
+        all evidence is divided by Kish's design effect ``1 + r (T - 1)``, the classifier's too, so that the most
+        probable class is that of independent answers and only the confidence is less.
     """
 
     prior: float = 1.0
@@ -34,7 +35,7 @@ class Exponents(NamedTuple):
 
 
 def fuse(log_prior, item, log_likelihood, exponents):
-    """Log posterior ``a ln p(y | x) + b / (1 + r (T - 1)) sum_j ln p(answer_j | y) - const`` of items with T answers.
+    """Log posterior ``(a ln p(y | x) + b sum_j ln p(answer_j | y)) / (1 + r (T - 1)) - const`` given T answers.
 
     Parameters
     ----------
@@ -54,12 +55,9 @@ def fuse(log_prior, item, log_likelihood, exponents):
     """
     size = np.bincount(item, minlength=len(log_prior))[:, None]
     evidence = sum_by_item(log_likelihood, item, len(log_prior))
-    a = np.where(size > 0, exponents.prior, 1.0)
-    return log_softmax(a * log_prior + _weight(size, exponents) * evidence, axis=1)
-
-
-def _weight(size, exponents):
-    return exponents.answers / (1 + exponents.correlation * np.maximum(size - 1, 0))
+    design = 1 + exponents.correlation * (size - 1)
+    fused = (exponents.prior * log_prior + exponents.answers * evidence) / np.where(size > 0, design, 1.0)
+    return log_softmax(np.where(size > 0, fused, log_prior), axis=1)
 
 
 def fit_exponents(log_prior, item, log_likelihood, truth, seed):
@@ -94,14 +92,14 @@ def fit_exponents(log_prior, item, log_likelihood, truth, seed):
     prior, target = log_prior[of], truth[of] * weight[:, None]
 
     def loss(point):
-        exponents = Exponents(*np.exp(point[:2]), point[2])
-        told, heard = exponents.prior * prior, _weight(size, exponents)[:, None] * evidence
+        a, b, design = *np.exp(point[:2]), 1 + point[2] * (size - 1)
+        told, heard = a / design[:, None] * prior, b / design[:, None] * evidence
         log_posterior = log_softmax(told + heard, axis=1)
         error = weight[:, None] * np.exp(log_posterior) - target
-        by_size = (error * heard).sum(1)
-        correlated = -by_size @ ((size - 1) / (1 + exponents.correlation * (size - 1)))
-        slope = np.append(2 * _PENALTY * point[:2] + [(error * told).sum(), by_size.sum()], correlated)
-        return _PENALTY * point[:2] @ point[:2] - (target * log_posterior).sum(), slope
+        by_prior, by_answers = (error * told).sum(1), (error * heard).sum(1)
+        slope = [by_prior.sum(), by_answers.sum(), -(by_prior + by_answers) @ ((size - 1) / design)]
+        logs = np.append(point[:2], 0.0)
+        return _PENALTY * logs @ logs - (target * log_posterior).sum(), slope + 2 * _PENALTY * logs
 
     start, bounds = [0.0, 0.0, _CORRELATION], [(-6, 3), (-6, 3), (0, 1)]
     best = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
