@@ -185,7 +185,7 @@ def answer_log_likelihood(model, expert, label, shape=None, left_out=None):
     return np.log(np.maximum(proba, 1e-300))
 
 
-def complete_truth(log_prior, item, expert, label, n_experts, *, n_rounds=2, n_iter=100, tol=1e-6):
+def complete_truth(log_prior, item, expert, label, n_experts, *, n_rounds=5, n_iter=20, tol=1e-6):
     """Learn how experts answer where the truth of some or of all items is unknown, by EM (Dawid & Skene 1979).
 
     A round learns all priors from the current distribution of the truth and then repeats, priors fixed, the posterior
@@ -297,6 +297,9 @@ def _class_accuracy(right, seen, center, center_strength, offset):
 def _dirichlet_strength(prior, count, total):
     """Log marginal likelihood of counts in rows, and the strength of their Dirichlet prior that maximises it.
 
+    The logarithm of the strength has a normal prior around 10 answers with deviation 3: it matters where rows hold
+    single answers, which any strength explains alike.
+
     Parameters
     ----------
     prior, count : ndarrays of shape (n_cells,)
@@ -309,7 +312,8 @@ def _dirichlet_strength(prior, count, total):
     def loss(log_strength):
         strength = np.exp(log_strength)
         rows = gammaln(strength + total).sum() - gammaln(strength) * len(total)
-        return rows - (gammaln(strength * prior + count) - gammaln(strength * prior)).sum()
+        unlikely = 0.5 * ((log_strength - np.log(10)) / 3) ** 2
+        return unlikely + rows - (gammaln(strength * prior + count) - gammaln(strength * prior)).sum()
 
     best = minimize_scalar(loss, bounds=np.log(_STRENGTHS), method="bounded", options={"xatol": 1e-3})
     return -best.fun, float(np.exp(best.x))
