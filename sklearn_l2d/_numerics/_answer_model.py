@@ -121,11 +121,12 @@ def with_answers(model, item, expert, label, truth):
     return model._replace(own=own, right=right, seen=seen)
 
 
-def newcomers(model, omega, omega_new):
-    """Model of people about whom only memberships in behaviours are known.
+def newcomers(model, omega, omega_new, item, expert, label, truth):
+    """Model of people about whom little more than their memberships in behaviours is known.
 
     A behaviour is as accurate as the experts who belong to it, and a newcomer as the behaviours, weighed by
-    memberships. Own answers join by `with_answers` and take over as they outnumber the strength of the prior rows.
+    memberships, until own answers take over: first in the accuracy over all classes, which memberships replace the
+    roster in, then in every row.
 
     Parameters
     ----------
@@ -133,17 +134,22 @@ def newcomers(model, omega, omega_new):
         Of the M experts of the roster.
     omega, omega_new : ndarrays of shape (M, K) and (n_new, K)
         Memberships of the roster and of the newcomers. A behaviour without members counts as the whole roster.
+    item, expert, label, truth
+        Answers of the newcomers, who are counted from 0, as in `fit_answer_model`; they may be none.
 
     Returns
     -------
     model : AnswerModel
-        Of the newcomers, without any answer.
+        Of the newcomers.
     """
-    n_new, n_classes = len(omega_new), len(model.offset)
     weight = omega + 1e-9
     accuracy = omega_new @ (weight / weight.sum(0)).T @ model.correctness
-    own, none = csr_array((n_new * n_classes, n_classes)), np.zeros((n_new, n_classes))
-    return model._replace(own=own, right=none, seen=none, accuracy=accuracy)
+    own, right, seen = _count(item, expert, label, len(omega_new), truth)
+    met = seen + 1e-9
+    expected = (met * accuracy).sum(1) / met.sum(1)
+    found = (right.sum(1) + model.center_strength * expected) / (seen.sum(1) + model.center_strength)
+    accuracy = expit(logit(accuracy) + (logit(found) - logit(expected))[:, None]).clip(_FLOOR, 1 - _FLOOR)
+    return model._replace(own=own, right=right, seen=seen, accuracy=accuracy)
 
 
 def answer_log_likelihood(model, expert, label, shape=None, left_out=None):

@@ -13,7 +13,6 @@ from sklearn_l2d._numerics._answer_model import (
     fit_answer_model,
     newcomers,
     sum_by_item,
-    with_answers,
 )
 from sklearn_l2d._numerics._fusion import Exponents, fit_exponents, fuse
 
@@ -237,18 +236,21 @@ def test_all_known_is_the_plain_fit():
     assert_allclose(model.correctness, plain.correctness)
 
 
-def test_newcomers_answer_like_those_they_belong_to_until_their_own_answers_outweigh_that():
+def test_newcomers_answer_like_those_they_belong_to_until_their_own_answers_take_over():
     item, expert, label, truth = crowd(6, n_items=60)
     model = fit_answer_model(item, expert, label, 4, truth)
-    omega = np.array([[1.0, 0], [1, 0], [0, 1], [0, 1]])
-    joined = newcomers(model, omega, np.array([[1.0, 0], [0.5, 0.5]]))
+    omega, omega_new = np.array([[1.0, 0], [1, 0], [0, 1], [0, 1]]), np.array([[1.0, 0], [0.5, 0.5]])
+    nothing = np.zeros(0, dtype=int)
+    joined = newcomers(model, omega, omega_new, nothing, nothing, nothing, truth)
     means = np.array([model.correctness[:2].mean(0), model.correctness[2:].mean(0)])
     assert_allclose(joined.correctness, [means[0], means.mean(0)], atol=1e-6)
-    always = np.zeros(2000, dtype=int)
-    seen = with_answers(joined, always, always, always, np.eye(3)[:1])
-    assert seen.correctness[0, 0] > 0.9
-    assert_allclose(seen.correctness[1], joined.correctness[1])
-    assert_allclose(newcomers(model, omega, np.eye(2)).correctness, means, atol=1e-6)
+    shares = [joined.correctness]
+    for n in (5, 50, 5000):  # the first newcomer is always right about class 0
+        always = np.zeros(n, dtype=int)
+        shares.append(newcomers(model, omega, omega_new, always, always, always, np.eye(3)[:1]).correctness)
+        assert_allclose(shares[-1][1], joined.correctness[1])
+    assert (np.diff([s[0] for s in shares], axis=0) > 0).all()  # and is believed to be good at the others, too
+    assert shares[-1][0, 0] > 0.99
 
 
 def test_without_answers():
