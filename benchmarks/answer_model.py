@@ -1,0 +1,145 @@
+"""Accuracy and calibration of labels fused from the classifier and a few random answers to every item.
+
+    python benchmarks/answer_model.py --seeds 5 > benchmarks/results/answer_model.md
+
+An item counts at T answers if T experts or more answered it. Excess is mean confidence minus accuracy.
+"""
+
+import time
+import tracemalloc
+
+import numpy as np
+from _report import run, table
+
+from sklearn_l2d._numerics._answer_model import answer_log_likelihood, fit_answer_model
+from sklearn_l2d._numerics._answers import own_correctness, prior_strengths
+from sklearn_l2d._numerics._fusion import Exponents, fit_exponents, fuse
+from sklearn_l2d.annotations import encode_votes
+from sklearn_l2d.benchmark._tables import standard_error
+from sklearn_l2d.benchmark._worlds import SETS
+from sklearn_l2d.deferral._classifier import fit_classifier, judge_classifier, tempered_proba
+
+SIZES = 25, 50
+N_ANSWERS = 1, 2, 3
+FUSED = "classifier and answers"
+
+
+def accuracy(seeds):
+    """One table for every set and number of labels by name."""
+    for name, world_set in SETS.items():
+        worlds = [world_set.build(seed) for seed in seeds]
+        for size in (s for s in SIZES if s <= world_set.largest):
+            figures = [one_world(world, size, world_set.same_items) for world in worlds]
+            rows = [[method, *np.ravel([summary(figures, method, t) for t in N_ANSWERS])] for method in figures[0]]
+            columns = [f"{what}, T={t}" for t in N_ANSWERS for what in ("accuracy", "excess")]
+            table(f"{name}, N'={size}", ["", *columns], rows)
+
+
+def one_world(world, size, same_items):
+    """Accuracy and excess confidence, NaN without confidence, of every method for every number of answers."""
+    classes = np.unique(world.y)
+    given = world.labelled(world.identified(size, same_items))
+    X, y = given["X"], given["y"]
+    fitted = fit_classifier(world.classifier, X, y, world.seed)
+    proba, temperature = judge_classifier(world.classifier, fitted, X, y, classes, 5, world.seed)
+    votes = encode_votes(given["annotations"], classes=np.arange(len(classes)))
+    truth = np.eye(len(classes))[np.searchsorted(classes, y)]
+    X_test, y_test = world.X[world.test], np.searchsorted(classes, world.y[world.test])
+    answers = encode_votes(world.annotations[world.test], classes=np.arange(len(classes)))
+    log_prior = np.log(tempered_proba(fitted, X_test, classes, temperature))
+    model = fit_answer_model(votes.item, votes.annotator, votes.label, world.n_experts, truth)
+    competence = own_correctness(model.right, model.seen, *_center(model))
+    weight = np.log(competence * (len(classes) - 1) / (1 - competence)).clip(0)
+    likelihoods = {}
+    for n_behaviours in (0, 1, 2):
+        shape, shape_test = (behaviour(world, n_behaviours, X_, v) for X_, v in ((X, votes), (X_test, answers)))
+        model = fit_answer_model(votes.item, votes.annotator, votes.label, world.n_experts, truth, shape)
+        unseen = answer_log_likelihood(model, votes.annotator, votes.label, shape, truth[votes.item])
+        exponents = fit_exponents(np.log(proba), votes.item, unseen, truth, world.seed)
+        log_likelihood = answer_log_likelihood(model, answers.annotator, answers.label, shape_test)
+        if n_behaviours == 0:
+            likelihoods["as independent answers"] = log_likelihood, Exponents()
+        likelihoods[f"{FUSED}, K={n_behaviours}" if n_behaviours else FUSED] = log_likelihood, exponents
+    figures = {}
+    for t in N_ANSWERS:
+        kept = some_answers(answers.item, t, np.random.default_rng(world.seed))
+        item, expert, label = answers.item[kept], answers.annotator[kept], answers.label[kept]
+        rows = np.unique(item)
+        told, right = 1e-3 * np.exp(log_prior), y_test[rows]
+        figures["classifier alone", t] = judged(log_prior[rows], right)
+        for method, votes_for in (("majority vote", np.ones(len(item))), ("weighted vote", weight[expert])):
+            tally = told.copy()
+            np.add.at(tally, (item, label), votes_for)
+            figures[method, t] = (tally[rows].argmax(1) == right).mean(), np.nan
+        for method, (log_likelihood, exponents) in likelihoods.items():
+            figures[method, t] = judged(fuse(log_prior, item, log_likelihood[kept], exponents)[rows], right)
+    return {method: {t: figures[method, t] for t in N_ANSWERS} for method, _ in figures}
+
+
+def _center(model):
+    center, (strength, _) = prior_strengths(model.right, model.seen)
+    return center, strength
+
+
+def behaviour(world, n_behaviours, X, votes):
+    """What the last of so many behaviours of the archive answers at the item of every answer; None for none."""
+    if n_behaviours == 0:
+        return None
+    return world.behaviours(n_behaviours).predict_annotation_proba(X)[votes.item, -1]
+
+
+def some_answers(item, n_answers, rng):
+    """Positions of `n_answers` random answers to every item that has as many; `item` is sorted."""
+    order = np.lexsort((rng.random(len(item)), item))
+    place = np.arange(len(item)) - np.searchsorted(item, item)
+    enough = np.bincount(item)[item] >= n_answers
+    return np.sort(order[(place < n_answers) & enough])
+
+
+def judged(log_posterior, y):
+    """Accuracy, and mean confidence less accuracy."""
+    right = (log_posterior.argmax(1) == y).mean()
+    return right, np.exp(log_posterior.max(1)).mean() - right
+
+
+def summary(figures, method, n_answers):
+    """Mean and standard error over seeds of accuracy and excess."""
+    columns = zip(*(f[method][n_answers] for f in figures), strict=True)
+    return [
+        "" if np.isnan(values).any() else f"{np.mean(values):.3f} ({standard_error(values):.3f})" for values in columns
+    ]
+
+
+def scale(_):
+    """Seconds and memory on simulated answers, 70 % of them right."""
+    rows = []
+    for n_experts, n_classes, n_answers in ((10_000, 10, 1_000_000), (1_000, 2, 1_000_000), (10_000, 100, 50_000)):
+        rng = np.random.default_rng(0)
+        y = rng.integers(n_classes, size=n_answers // 5)
+        item, expert = np.arange(n_answers) // 5, rng.integers(n_experts, size=n_answers)
+        label = np.where(rng.random(n_answers) < 0.7, y[item], rng.integers(n_classes, size=n_answers))
+        truth = np.eye(n_classes)[y]
+        model, fit = timed(lambda: fit_answer_model(item, expert, label, n_experts, truth))  # noqa: B023
+        _, judge = timed(lambda: answer_log_likelihood(model, expert, label))  # noqa: B023
+        tracemalloc.start()
+        answer_log_likelihood(fit_answer_model(item, expert, label, n_experts, truth), expert, label)
+        peak = tracemalloc.get_traced_memory()[1] / 1e6
+        tracemalloc.stop()
+        rows.append([n_experts, n_classes, n_answers, fit, judge, f"{peak:.0f}"])
+    table("Scale", ["experts", "classes", "answers", "fit [s]", "log-likelihood [s]", "peak of both [MB]"], rows)
+
+
+def timed(function):
+    """Return value and seconds of the second call."""
+    function()
+    start = time.perf_counter()
+    return function(), time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    run(
+        {"accuracy": accuracy, "scale": scale},
+        "Labels fused from the classifier and T random answers",
+        "Means over seeds with standard errors. Excess is mean confidence minus accuracy, on the items with T answers "
+        "or more. K behaviours of the archive shape up to .3 of the wrong answers; with two classes they cannot.",
+    )

@@ -1,0 +1,312 @@
+"""The answer model and the fusion against dense matrices and enumeration."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.special import expit, logit, logsumexp
+
+from sklearn_l2d._numerics._answer_model import (
+    answer_log_likelihood,
+    complete_truth,
+    fit_answer_model,
+    newcomers,
+    sum_by_item,
+)
+from sklearn_l2d._numerics._fusion import Exponents, fit_exponents, fuse
+
+
+def crowd(seed, n_items=12, n_experts=4, n_classes=3, soft=False):
+    """Item, expert and label of answers, and the truth; small integer types, as votes have."""
+    rng = np.random.default_rng(seed)
+    item, expert = np.nonzero(rng.random((n_items, n_experts)) < 0.7)
+    y = rng.integers(n_classes, size=n_items)
+    label = np.where(rng.random(len(item)) < 0.6, y[item], rng.integers(n_classes, size=len(item)))
+    truth = rng.dirichlet(np.ones(n_classes), n_items) if soft else np.eye(n_classes)[y]
+    return item.astype(np.int8), expert.astype(np.int8), label.astype(np.int8), truth
+
+
+def dense_counts(item, expert, label, truth, n_experts):
+    """(n_experts, n_classes, n_classes): expert, true class, answer."""
+    counts = np.zeros((n_experts, truth.shape[1], truth.shape[1]))
+    for i, j, m in zip(item, expert, label, strict=True):
+        counts[j, :, m] += truth[i]
+    return counts
+
+
+def dense_rows(model, counts, errors):
+    """Rows of all experts by the definition, from dense counts and the wrong answers of the roster."""
+    n_classes = counts.shape[1]
+    even = (1 - np.eye(n_classes)) / (n_classes - 1)
+    wrong = errors + model.error_strength * even
+    wrong /= wrong.sum(1, keepdims=True)
+    right, seen = np.einsum("jmm->j", counts), counts.sum((1, 2))
+    own = (right + model.center_strength * model.center) / (seen + model.center_strength)
+    accuracy = expit(logit(own)[:, None] + model.offset).clip(1e-3, 1 - 1e-3)[:, :, None]
+    prior = accuracy * np.eye(n_classes) + (1 - accuracy) * wrong
+    return (counts + model.strength * prior) / (counts.sum(2, keepdims=True) + model.strength)
+
+
+def off_diagonal(counts):
+    pooled = counts.sum(0)
+    return pooled * (1 - np.eye(len(pooled)))
+
+
+def shaped(rows, label, shape, share):
+    """Rows (n_answers, n_classes, n_classes) with a share of the wrong answers as in `shape`."""
+    out = rows.copy()
+    for row, p, m in zip(out, shape, label, strict=True):
+        for y in range(len(p)):
+            if y != m:
+                row[y, m] = (1 - share) * row[y, m] + share * (1 - row[y, y]) * p[m] / (p.sum() - p[y])
+    return out
+
+
+@pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("seed", range(3))
+def test_sparse_rows_are_the_dense_ones(seed, n_classes, soft):
+    item, expert, label, truth = crowd(seed, n_classes=n_classes, soft=soft)
+    model = fit_answer_model(item, expert, label, 5, truth)
+    counts = dense_counts(item, expert, label, truth, 5)
+    rows = dense_rows(model, counts, off_diagonal(counts))
+    assert_allclose(rows.sum(2), 1)
+    found = answer_log_likelihood(model, np.repeat(np.arange(5), n_classes), np.tile(np.arange(n_classes), 5))
+    assert_allclose(np.exp(found).reshape(5, n_classes, n_classes).transpose(0, 2, 1), rows, atol=1e-10)
+    assert_allclose(model.correctness, np.diagonal(rows, axis1=1, axis2=2), atol=1e-10)
+
+
+@pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_left_out_answers_are_judged_by_the_model_without_them(seed, soft):
+    item, expert, label, truth = crowd(seed, soft=soft)
+    shape = np.random.default_rng(seed).dirichlet(np.ones(3), len(item))
+    model = fit_answer_model(item, expert, label, 4, truth)._replace(share=0.3)
+    found = answer_log_likelihood(model, expert, label, shape, truth[item])
+    for a in range(len(item)):
+        rest = np.arange(len(item)) != a
+        counts = dense_counts(item[rest], expert[rest], label[rest], truth, 4)
+        rows = dense_rows(model, counts, off_diagonal(counts))
+        row = shaped(rows[expert[a], None], label[[a]], shape[[a]], 0.3)[0]
+        assert_allclose(np.exp(found[a]), row[:, label[a]], atol=1e-10)
+
+
+def test_the_shape_divides_its_share_of_the_wrong_answers():
+    item, expert, label, truth = crowd(0)
+    shape = np.random.default_rng(0).dirichlet(np.ones(3), len(item))
+    model = fit_answer_model(item, expert, label, 4, truth, shape)
+    assert 0 <= model.share <= 0.3
+    model = model._replace(share=0.2)
+    mass = np.zeros((len(item), 3))
+    for answer in range(3):
+        told = np.full_like(label, answer)
+        mass += np.exp(answer_log_likelihood(model, expert, told, shape))
+        counts = dense_counts(item, expert, label, truth, 4)
+        rows = shaped(dense_rows(model, counts, off_diagonal(counts))[expert], told, shape, 0.2)
+        assert_allclose(np.exp(answer_log_likelihood(model, expert, told, shape)), rows[:, :, answer], atol=1e-8)
+    assert_allclose(mass, 1, atol=1e-8)
+
+
+def test_behaviours_that_know_the_wrong_answers_take_the_largest_share():
+    rng = np.random.default_rng(0)
+    y, lure = rng.integers(5, size=(2, 400))
+    item, expert = np.arange(800) // 2, rng.integers(4, size=800)
+    label = np.where(rng.random(800) < 0.5, y[item], lure[item])
+    tempting = 0.8 * np.eye(5)[lure] + 0.04
+    args = item, expert, label, 4, np.eye(5)[y]
+    assert fit_answer_model(*args, tempting[item]).share == pytest.approx(0.3, abs=1e-3)
+    assert fit_answer_model(*args, tempting[rng.permutation(400)][item]).share < 0.05
+
+
+def test_two_classes_have_no_shape():
+    item, expert, label, truth = crowd(1, n_classes=2)
+    shape = np.random.default_rng(0).dirichlet(np.ones(2), len(item))
+    model = fit_answer_model(item, expert, label, 4, truth, shape)
+    for left_out in (None, truth[item]):
+        plain = answer_log_likelihood(model, expert, label, None, left_out)
+        assert_allclose(answer_log_likelihood(model, expert, label, shape, left_out), plain, rtol=0)
+
+
+def test_posterior_by_enumeration_of_the_truth():
+    item, expert, label, truth = crowd(2)
+    model = fit_answer_model(item, expert, label, 4, truth)
+    counts = dense_counts(item, expert, label, truth, 4)
+    rows = dense_rows(model, counts, off_diagonal(counts))
+    prior = np.random.default_rng(2).dirichlet(np.ones(3), 13)  # nobody answers the last item
+    posterior = np.exp(fuse(np.log(prior), item, answer_log_likelihood(model, expert, label), Exponents()))
+    for i in range(13):
+        joint = [prior[i, y] * np.prod(rows[expert[item == i], y, label[item == i]]) for y in range(3)]
+        assert_allclose(posterior[i], joint / np.sum(joint), atol=1e-12)
+
+
+def test_one_answer_and_an_even_prior_give_the_posterior_predictive():
+    item, expert, label, truth = crowd(3)
+    model = fit_answer_model(item, expert, label, 4, truth)
+    likelihood = np.exp(answer_log_likelihood(model, expert[:1], label[:1]))
+    posterior = np.exp(fuse(np.zeros((1, 3)), np.zeros(1, int), np.log(likelihood), Exponents()))
+    assert_allclose(posterior, likelihood / likelihood.sum())
+
+
+def test_correlated_answers_count_as_fewer_and_decide_alike():
+    rng = np.random.default_rng(0)
+    log_prior, item = np.log(rng.dirichlet(np.ones(4), 6)), np.repeat(np.arange(5), [1, 2, 3, 4, 5])
+    log_likelihood = np.log(rng.dirichlet(np.ones(4), len(item)))
+    independent = fuse(log_prior, item, log_likelihood, Exponents(0.8, 0.9, 0.0))
+    for r in (0.3, 1.0):
+        found = fuse(log_prior, item, log_likelihood, Exponents(0.8, 0.9, r))
+        for i, n_answers in enumerate([1, 2, 3, 4, 5]):
+            tempered = independent[i] / (1 + r * (n_answers - 1))
+            assert_allclose(found[i], tempered - logsumexp(tempered))
+        assert_allclose(found[5], log_prior[5])
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.booleans())
+def test_order_does_not_matter_and_posteriors_are_distributions(seed, n_classes, soft):
+    item, expert, label, truth = crowd(seed, n_classes=n_classes, soft=soft)
+    rng = np.random.default_rng(seed)
+    shape = rng.dirichlet(np.ones(n_classes), len(item))
+    model = fit_answer_model(item, expert, label, 4, truth, shape)
+    log_prior = np.log(rng.dirichlet(np.ones(n_classes), 12))
+    log_likelihood = answer_log_likelihood(model, expert, label, shape)
+    posterior = np.exp(fuse(log_prior, item, log_likelihood, Exponents(0.9, 0.8, 0.2)))
+    assert_allclose(posterior.sum(1), 1)
+    answers, people, classes = rng.permutation(len(item)), rng.permutation(4), rng.permutation(n_classes)
+    place = np.argsort(classes)  # of every class among the permuted ones
+    moved = item[answers], people[expert[answers]], place[label[answers]]
+    moved_shape = shape[np.ix_(answers, classes)]
+    model = fit_answer_model(*moved, 4, truth[:, classes], moved_shape)
+    moved_likelihood = answer_log_likelihood(model, *moved[1:], moved_shape)
+    assert_allclose(moved_likelihood, log_likelihood[np.ix_(answers, classes)], atol=1e-6)
+    found = np.exp(fuse(log_prior[:, classes], moved[0], moved_likelihood, Exponents(0.9, 0.8, 0.2)))
+    assert_allclose(found, posterior[:, classes], atol=1e-6)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.integers(0, 12))
+def test_em_never_falls_and_keeps_what_is_known(seed, n_classes, n_known):
+    item, expert, label, truth = crowd(seed, n_classes=n_classes)
+    log_prior = np.log(np.random.default_rng(seed).dirichlet(np.full(n_classes, 2.0), 12))
+    with np.errstate(divide="ignore"):
+        log_prior[:n_known] = np.log(truth[:n_known])
+    found, model, objective = complete_truth(log_prior, item, expert, label, 4, tol=1e-9)
+    assert (np.diff(objective) >= -1e-8).all()
+    assert_allclose(found.sum(1), 1)
+    assert_allclose(found[:n_known], truth[:n_known])
+    assert_allclose(model.seen.sum(), len(item))
+
+
+def test_em_objective_by_its_definition():
+    item, expert, label, _ = crowd(4)
+    log_prior = np.log(np.random.default_rng(4).dirichlet(np.ones(3), 12))
+    found, model, objective = complete_truth(log_prior, item, expert, label, 4, n_rounds=1, n_iter=1)
+    start = np.exp(log_prior) + np.array([np.bincount(label[item == i], minlength=3) for i in range(12)])
+    first = fit_answer_model(item, expert, label, 4, start / start.sum(1, keepdims=True))
+    counts = dense_counts(item, expert, label, start / start.sum(1, keepdims=True), 4)
+    rows = dense_rows(first, counts, off_diagonal(counts))
+    accuracy = first.accuracy[:, :, None]
+    prior = accuracy * np.eye(3) + (1 - accuracy) * first.wrong
+    log_joint = log_prior.copy()
+    np.add.at(log_joint, item, np.log(rows[expert, :, label]))
+    expected = logsumexp(log_joint, axis=1).sum()
+    inside = prior > 0
+    expected -= first.strength * (prior[inside] * np.log(prior[inside] / rows[inside])).sum()
+    assert_allclose(objective, [expected])
+    assert_allclose(found, np.exp(log_joint - logsumexp(log_joint, axis=1, keepdims=True)))
+    assert_allclose(model.accuracy, first.accuracy)
+
+
+def test_em_finds_the_truth_from_answers_alone():
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=500)
+    skill = np.array([0.95, 0.9, 0.5, 0.4, 0.4])
+    item, expert = np.divmod(np.arange(2500), 5)
+    label = np.where(rng.random(2500) < skill[expert], y[item], (y[item] + rng.integers(1, 3, size=2500)) % 3)
+    truth, model, _ = complete_truth(np.full((500, 3), -np.log(3)), item, expert, label, 5)
+    majority = sum_by_item(np.eye(3)[label], item, 500).argmax(1)
+    assert (truth.argmax(1) == y).mean() > (majority == y).mean() + 0.05
+    assert_allclose(model.correctness.mean(1), skill, atol=0.06)
+
+
+def test_all_known_is_the_plain_fit():
+    item, expert, label, truth = crowd(5)
+    with np.errstate(divide="ignore"):
+        found, model, _ = complete_truth(np.log(truth), item, expert, label, 4)
+    assert_allclose(found, truth)
+    plain = fit_answer_model(item, expert, label, 4, truth)
+    assert_allclose(model.correctness, plain.correctness)
+
+
+def test_newcomers_answer_like_those_they_belong_to_until_their_own_answers_take_over():
+    item, expert, label, truth = crowd(6, n_items=60)
+    model = fit_answer_model(item, expert, label, 4, truth)
+    omega, omega_new = np.array([[1.0, 0], [1, 0], [0, 1], [0, 1]]), np.array([[1.0, 0], [0.5, 0.5]])
+    nothing = np.zeros(0, dtype=int)
+    joined = newcomers(model, omega, omega_new, nothing, nothing, nothing, truth)
+    means = np.array([model.correctness[:2].mean(0), model.correctness[2:].mean(0)])
+    assert_allclose(joined.correctness, [means[0], means.mean(0)], atol=1e-6)
+    shares = [joined.correctness]
+    for n in (5, 50, 5000):  # the first newcomer is always right about class 0
+        always = np.zeros(n, dtype=int)
+        shares.append(newcomers(model, omega, omega_new, always, always, always, np.eye(3)[:1]).correctness)
+        assert_allclose(shares[-1][1], joined.correctness[1])
+    assert (np.diff([s[0] for s in shares], axis=0) > 0).all()  # and is believed to be good at the others, too
+    assert shares[-1][0, 0] > 0.99
+
+
+def test_without_answers():
+    nothing = np.zeros(0, dtype=int)
+    model = fit_answer_model(nothing, nothing, nothing, 3, np.eye(4)[:2])
+    assert_allclose(np.exp(answer_log_likelihood(model, np.array([2]), np.array([1]))).sum(), 1, atol=0.5)
+    exponents = fit_exponents(np.zeros((2, 4)), nothing, np.zeros((0, 4)), np.eye(4)[:2], seed=0)
+    assert_allclose(exponents, (1, 1, 0.2))
+    assert_allclose(fuse(np.log([[0.2, 0.8]]), nothing, np.zeros((0, 2)), exponents), np.log([[0.2, 0.8]]))
+
+
+def test_people_who_are_always_right_stay_below_certainty():
+    item, expert = np.divmod(np.arange(60), 3)
+    y = np.arange(20) % 2
+    model = fit_answer_model(item, expert, y[item], 3, np.eye(2)[y])
+    assert (model.correctness > 0.9).all()
+    assert (model.correctness < 1).all()
+
+
+def votes_on_shared_difficulty(rng, n_items, n_answers, spread):
+    """Answers of people of skill 2 (logit) to items whose difficulty all of them share."""
+    y = rng.integers(2, size=n_items)
+    ease = rng.normal(2.0, spread, n_items)
+    item = np.repeat(np.arange(n_items), n_answers)
+    label = np.where(rng.random(len(item)) < expit(ease)[item], y[item], 1 - y[item])
+    return item, rng.integers(5, size=len(item)), label, np.eye(2)[y]
+
+
+def test_exponents_calibrate_answers_that_depend_on_one_another():
+    rng = np.random.default_rng(0)
+    item, expert, label, truth = votes_on_shared_difficulty(rng, 1500, 5, spread=2.5)
+    model = fit_answer_model(item, expert, label, 5, truth)
+    log_prior = np.full((1500, 2), np.log(0.5))
+    exponents = fit_exponents(
+        log_prior, item, answer_log_likelihood(model, expert, label, None, truth[item]), truth, seed=0
+    )
+    assert exponents.correlation > 0.2
+    item, expert, label, truth = votes_on_shared_difficulty(rng, 4000, 5, spread=2.5)
+    for n_answers in (1, 2, 3, 5):
+        kept = np.arange(len(item)) % 5 < n_answers
+        log_likelihood = answer_log_likelihood(model, expert[kept], label[kept])
+        excess = []
+        for chosen in (exponents, Exponents()):
+            posterior = np.exp(fuse(np.full((4000, 2), np.log(0.5)), item[kept], log_likelihood, chosen))
+            right = truth[np.arange(4000), posterior.argmax(1)]
+            excess.append(abs(posterior.max(1).mean() - right.mean()))
+        assert excess[0] < 0.03
+        assert n_answers < 3 or excess[0] < excess[1]
+
+
+def test_exponents_of_independent_answers_are_those_of_bayes():
+    rng = np.random.default_rng(1)
+    item, expert, label, truth = votes_on_shared_difficulty(rng, 3000, 4, spread=0.0)
+    model = fit_answer_model(item, expert, label, 5, truth)
+    unseen = answer_log_likelihood(model, expert, label, None, truth[item])
+    found = fit_exponents(np.full((3000, 2), np.log(0.5)), item, unseen, truth, seed=0)
+    assert_allclose(found.answers, 1, atol=0.1)
+    assert found.correlation < 0.05
+    assert found == fit_exponents(np.full((3000, 2), np.log(0.5)), item, unseen, truth, seed=0)
