@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from ._encoding import Votes, check_row_count, is_frame, make_votes, some
-from ._sklearn import warn
+from ._sklearn import take_rows, warn
 
 _BLOCK = 1 << 21  # numbers of the arrays that are made for a block of items
 
@@ -39,8 +39,11 @@ class Items:
             yield self
             return
         for start in range(0, len(self), step):
-            rows = slice(start, start + step)
-            yield Items(self.given.iloc[rows] if is_frame(self.given) else self.given[rows], self.array[rows])
+            yield self[start : start + step]
+
+    def __getitem__(self, rows):
+        """Some of the items, by position."""
+        return Items(take_rows(self.given, rows), self.array[rows])
 
 
 def check_items(estimator, X, *, reset=False, dtype="float64", allow_nd=False):

@@ -93,7 +93,7 @@ def fit_answer_model(item, expert, label, n_experts, truth, shape=None):
     -------
     model : AnswerModel
     """
-    own, right, seen = _count(item, expert, label, n_experts, truth)
+    own, right, seen = count_answers(item, expert, label, n_experts, truth)
     n_classes = truth.shape[1]
     pooled = np.bincount(own.indices * n_classes + _rows_of(own) % n_classes, own.data, n_classes**2)
     pooled = pooled.reshape(n_classes, n_classes)
@@ -117,8 +117,14 @@ def fit_answer_model(item, expert, label, n_experts, truth, shape=None):
 
 def with_answers(model, item, expert, label, truth):
     """The model with other answers of its experts, all priors as they are; parameters as in `fit_answer_model`."""
-    own, right, seen = _count(item, expert, label, len(model.seen), truth)
+    own, right, seen = count_answers(item, expert, label, len(model.seen), truth)
     return model._replace(own=own, right=right, seen=seen)
+
+
+def with_experts(model, own, right, seen):
+    """The model of other experts, from their answers in the form of an `AnswerModel`; all priors as they are."""
+    accuracy = _class_accuracy(right.sum(1), seen.sum(1), model.center, model.center_strength, model.offset)
+    return model._replace(own=own, right=right, seen=seen, accuracy=accuracy)
 
 
 def newcomers(model, omega, omega_new, item, expert, label, truth):
@@ -144,7 +150,7 @@ def newcomers(model, omega, omega_new, item, expert, label, truth):
     """
     weight = omega + 1e-9
     accuracy = omega_new @ (weight / weight.sum(0)).T @ model.correctness
-    own, right, seen = _count(item, expert, label, len(omega_new), truth)
+    own, right, seen = count_answers(item, expert, label, len(omega_new), truth)
     met = seen + 1e-9
     expected = (met * accuracy).sum(1) / met.sum(1)
     found = (right.sum(1) + model.center_strength * expected) / (seen.sum(1) + model.center_strength)
@@ -242,7 +248,7 @@ def sum_by_item(values, item, n_items):
     return csr_array((ones, (item, np.arange(len(item)))), (n_items, len(item))) @ values
 
 
-def _count(item, expert, label, n_experts, truth):
+def count_answers(item, expert, label, n_experts, truth):
     """Answers seen, sparse as in `AnswerModel`, and right answers and answers (n_experts, n_classes) per true class."""
     n_items, n_classes = truth.shape
     place = _row(expert, label, n_classes), item

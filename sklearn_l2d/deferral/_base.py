@@ -21,6 +21,7 @@ from .._sklearn import atomic, atomic_fit, check_weights, not_for_scorers, warn
 from .._validation import Items, check_annotations, check_answers, check_items, check_labels, name_list
 from ..crowd import NetClassifier
 from ..metrics import team_accuracy
+from ._answer_model import fused_proba, learn_answers, learn_exponents
 from ._classifier import expand, fit_classifier, judge_classifier, team_classes, tempered_proba
 from ._duel import Duel
 from ._roster import answer_table, explanation_table, new_roster, plain_selection, route_table, served_shares
@@ -290,10 +291,12 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
             Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
             matched by name.
-        decision : {"draw", "vote"}, default="draw"
+        decision : {"draw", "vote", "combine"}, default="draw"
             "draw" takes the annotation of the expert whom `assign_experts` draws among the members of the target who
             annotated the item. "vote" takes the vote of all members who annotated it, weighted by `selection_`. If no
-            member did, the classifier decides.
+            member did, the classifier decides. "combine" takes the most probable label of `predict_team_proba`, or that
+            of the least expected cost if there is an `error_cost`: the classifier and all answers to an item together,
+            whoever its target is.
 
         Returns
         -------
@@ -305,8 +308,11 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         ValueError
             If `decision` is unknown, or annotations are missing or do not fit the experts.
         """
-        if decision not in ("draw", "vote"):
-            raise ValueError(f"decision={decision!r} is neither 'draw' nor 'vote'.")
+        if decision not in ("draw", "vote", "combine"):
+            raise ValueError(f"decision={decision!r} is none of 'draw', 'vote' and 'combine'.")
+        if decision == "combine":
+            proba, cost = self.predict_team_proba(X, annotations), self._decision_cost()
+            return self.classes_[proba.argmax(1) if cost is None else (proba @ cost).argmin(1)]
         deferral, labels = self._decide(X)
         if self.n_experts_ == 0:
             return labels
@@ -321,6 +327,46 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         labels = labels.astype(np.result_type(labels, self.classes_), copy=True)
         labels[rows] = self.classes_[answers]
         return labels
+
+    def predict_team_proba(self, X, annotations=None):
+        """Predict class probabilities by the classifier and all answers together.
+
+        Every answer counts by how its author answers items of each true class, learnt in `fit` by empirical Bayes
+        (Dawid and Skene, 1979). With T answers, ``ln p(y | x, answers)`` is, up to a constant,
+        ``(a ln p(y | x) + b sum_j ln p(answer_j | y)) / (1 + r (T - 1))``. The exponents a and b, and the correlation r
+        of the answers to an item, since people err alike, are learnt from the rows of `fit`, where each answer is
+        judged by the others.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
+            Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
+            matched by name.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_classes)
+            Probabilities in the order of `classes_`. Where nobody answered, they are the calibrated probabilities of
+            the classifier.
+
+        Raises
+        ------
+        ValueError
+            If annotations are missing or do not fit the experts.
+        """
+        check_is_fitted(self)
+        items = self._check_items(X)
+        proba = self._classifier_proba(items)
+        if self.n_experts_ == 0:
+            return proba
+        votes = check_answers(annotations, len(items), self, "predict_team_proba")
+
+        def shape_of(rows, some):
+            return self._answer_shape(items[rows], some)
+
+        return fused_proba(self._roster.answer_model, self._exponents, np.log(proba), votes, shape_of)
 
     def score(self, X, y, annotations=None, sample_weight=None):
         """Expected accuracy of the team over the draw of a member of the target (L2D-Clusters 5.2).
@@ -527,6 +573,14 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """Scores (n, n_targets + 1) of items, the classifier last; there is at least one target."""
         raise NotImplementedError
 
+    def _answer_shape(self, items, votes):
+        """Probabilities (n_answers, C) of what people answer at the items of votes, or None if that is unknown."""
+        return None
+
+    def _decision_cost(self):
+        """Cost (C, C) of deciding for the class of the column where that of the row is true; None if errors cost 1."""
+        return None
+
     def _bounds(self, roster):
         """`ShareBounds` of the targets and experts of a roster; by default there are none."""
         return share_bounds(None, None, None, roster.experts, self.targets_)
@@ -540,8 +594,19 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         self._seed = self._draw_seed()
         if self.n_experts_:
             self._learn(team)
+            self._learn_answers(team)
         else:
             self._fit_nobody(team)
+
+    def _learn_answers(self, team):
+        """Learn how the experts answer, and how much the classifier and their answers count."""
+        truth = np.eye(len(self.classes_))[team.y_codes]
+        shape = self._answer_shape(team.items, team.votes)
+        model = learn_answers(team.votes, truth, shape)
+        log_prior = vars(self).pop("_judged", None)
+        self._exponents = learn_exponents(model, team.votes, truth, log_prior, shape, self._seed)
+        # what the model holds of each expert is in the roster, which may change
+        self._roster = self._roster._replace(answering=model._replace(own=None, right=None, seen=None, accuracy=None))
 
     def _parts(self):
         """Estimators among the parameters, which a user may have frozen, by name."""
@@ -580,6 +645,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         proba, self.temperature_ = judge_classifier(
             classifier, self.classifier_, team.items.given, team.y, self.classes_, cv, self._seed
         )
+        self._judged = np.log(proba)  # for `_learn_answers`
         return proba
 
     def _set_targets(self, targets, omega, **details):

@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 from .._numerics._answers import tally_votes
 from .._sklearn import HasMethods, Interval, StrOptions, atomic, take_rows
 from ..cluster import AnnotatorLDA
+from ._answer_model import answers_of
 from ._classifier import with_seed
 from ._gate import GatedDeferrer
 from ._settings import check_omega
@@ -427,9 +428,16 @@ class ClusterDeferral(GatedDeferrer):
         if self.clusterer_ is None:
             raise ValueError("fitted with a ready omega, which says nothing about newcomers; give a clusterer instead.")
         names, _, votes = self._check_newcomers(experts, X, annotations)
-        right, seen = tally_votes(votes, self._truth(X, y))
+        truth = self._truth(X, y)
+        right, seen = tally_votes(votes, truth)
         membership = expert_membership(self.clusterer_, X, votes)
-        newcomers = self._roster._replace(experts=names, right=right, seen=seen, details={"membership": membership})
+        newcomers = self._roster._replace(
+            experts=names,
+            right=right,
+            seen=seen,
+            answers=answers_of(votes, truth),
+            details={"membership": membership},
+        )
         omega = self.grouping_.assign(newcomers.correctness, membership)
         self._set_roster(self._roster.joined_by(newcomers._replace(omega=omega)))
 
@@ -441,6 +449,11 @@ class ClusterDeferral(GatedDeferrer):
             "nkc,k->nc", behaviour_proba(self.clusterer_, X, self.classes_), self.clusterer_.cluster_weights_
         )
         return np.eye(len(self.classes_))[consensus.argmax(1)]
+
+    def _answer_shape(self, items, votes):
+        if self.clusterer is None or self.clusterer_ is None or len(self.classes_) == 2:
+            return None
+        return behaviour_proba(self.clusterer_, items.given, self.classes_)[votes.item, -1]
 
     def _group_bounds(self):
         return self.cluster_workload if len(self.targets_) else None

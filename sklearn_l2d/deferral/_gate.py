@@ -21,6 +21,7 @@ from .._torch._modules import Single, ensemble_for
 from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, predict_log_proba, train
 from .._validation import check_answers
 from ..crowd import NetClassifier
+from ._answer_model import answers_of
 from ._base import BaseDeferrer
 from ._coverage import CoverageMixin, starting_offsets
 from ._duel import Duel
@@ -405,8 +406,13 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
             False,
         )
         right, seen = tally_votes(votes, truth)
-        self._roster = self._roster._replace(right=self._roster.right + right, seen=self._roster.seen + seen)
+        before = self._roster
+        answers = before.answers + answers_of(votes, truth)
+        self._roster = before._replace(right=before.right + right, seen=before.seen + seen, answers=answers)
         self._margins = None  # these were margins of the previous gate
+
+    def _decision_cost(self):
+        return None if self.error_cost is None else np.asarray(self.error_cost, dtype=float)
 
     def _price(self):
         """Cost of asking each expert, in nats."""

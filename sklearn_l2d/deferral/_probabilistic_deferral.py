@@ -377,6 +377,7 @@ class ProbabilisticDeferral(ImitatingDeferrer):
                 honest = proba
             else:
                 honest, self.temperature_ = joint.judge(team.items.array, team.y_codes, fold)
+                self._judged = np.log(honest)
             return self._evidence(team.items, team.votes, team.y_codes, honest, price)
 
         return refresh(None) | {"refresh": refresh if learners else None}

@@ -3,10 +3,15 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
+from .._numerics._answer_model import AnswerModel, with_experts
 from .._numerics._answers import prior_strengths, shrunken_correctness, tally_votes
 from .._numerics._matrices import normalised_rows, stacked
 from ..annotations import from_long
+from ._answer_model import answers_of
+
+_BY_EXPERT = "experts", "omega", "right", "seen", "answers"  # with a row for each expert
 
 
 class Roster(NamedTuple):
@@ -20,8 +25,12 @@ class Roster(NamedTuple):
         Memberships.
     right, seen : ndarrays of shape (n_experts, n_classes)
         Right answers and answers per true class.
+    answers : csr_array of shape (n_experts, n_classes ** 2)
+        Answers by answer and true class.
     prior : tuple
         Center and strengths of the shrinkage of the correctness, learnt from the experts of `fit`.
+    answering : AnswerModel or None
+        How the experts of `fit` answer; its priors are those of everybody.
     details : dict of ndarrays of n_experts rows
         Further data about each expert.
     """
@@ -30,13 +39,22 @@ class Roster(NamedTuple):
     omega: np.ndarray
     right: np.ndarray
     seen: np.ndarray
+    answers: csr_array
     prior: tuple
     details: dict
+    answering: AnswerModel | None = None
 
     @property
     def correctness(self):
         """Correctness (n_experts, n_classes) of the experts, shrunk by empirical Bayes."""
         return shrunken_correctness(self.right, self.seen, *self.prior)
+
+    @property
+    def answer_model(self):
+        """`AnswerModel` of the experts."""
+        n_experts, n_classes = self.seen.shape
+        own = csr_array(self.answers.reshape((n_experts * n_classes, n_classes)))
+        return with_experts(self.answering, own, self.right, self.seen)
 
     def without(self, names):
         """The roster without some of the experts."""
@@ -46,10 +64,7 @@ class Roster(NamedTuple):
     def joined_by(self, newcomers):
         """The roster with newcomers, given as a `Roster`; they replace experts of the same name."""
         kept = self.without(newcomers.experts)
-        together = {
-            name: stacked(getattr(kept, name), getattr(newcomers, name))
-            for name in ("experts", "omega", "right", "seen")
-        }
+        together = {name: stacked(getattr(kept, name), getattr(newcomers, name)) for name in _BY_EXPERT}
         details = {name: np.concatenate([kept.details[name], newcomers.details[name]]) for name in self.details}
         return self._replace(**together, details=details)
 
@@ -61,15 +76,17 @@ class Roster(NamedTuple):
             raise ValueError(f"experts {unknown} are not on the roster; it holds {list(self.experts)}.")
 
     def _rows(self, stay):
-        rows = {name: getattr(self, name)[stay] for name in ("experts", "omega", "right", "seen")}
+        rows = {name: getattr(self, name)[stay] for name in _BY_EXPERT}
         return self._replace(**rows, details={name: values[stay] for name, values in self.details.items()})
 
 
 def new_roster(votes, y_codes):
     """`Roster` of the annotators of votes on items of known truth, who belong nowhere yet."""
     experts = votes.annotators
-    right, seen = tally_votes(votes, np.eye(len(votes.classes))[y_codes])
-    return Roster(experts, np.empty((len(experts), 0)), right, seen, prior_strengths(right, seen), {})
+    truth = np.eye(len(votes.classes))[y_codes]
+    right, seen = tally_votes(votes, truth)
+    nowhere = np.empty((len(experts), 0))
+    return Roster(experts, nowhere, right, seen, answers_of(votes, truth), prior_strengths(right, seen), {})
 
 
 def plain_selection(omega):

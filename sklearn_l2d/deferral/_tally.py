@@ -6,6 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._numerics._answers import tally_votes
 from .._numerics._matrices import one_hot, widened
 from .._sklearn import atomic
+from ._answer_model import answers_of
 from ._roster import insert_zeros
 
 _TIE = 1e-9  # above rounding errors, below any difference that matters
@@ -52,7 +53,12 @@ class TallyMixin:
         details = self._describe(items, truth.argmax(1), votes)
         self._add_targets(names)
         newcomers = self._roster._replace(
-            experts=names, omega=self._place(names), right=right, seen=seen, details=details
+            experts=names,
+            omega=self._place(names),
+            right=right,
+            seen=seen,
+            answers=answers_of(votes, truth),
+            details=details,
         )
         self._set_roster(self._roster.joined_by(newcomers))
 

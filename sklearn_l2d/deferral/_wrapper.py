@@ -39,6 +39,7 @@ class DeferrerWrapper(BaseDeferrer):
     feature_names_in_ = _of_deferrer("feature_names_in_")
     missing_label = _of_deferrer("missing_label")
     _roster = _of_deferrer("_roster")
+    _exponents = _of_deferrer("_exponents")
     _seed = _of_deferrer("_seed")
 
     @available_if(_has("predict_expert_correctness"))
@@ -110,6 +111,12 @@ class DeferrerWrapper(BaseDeferrer):
 
     def _check_items(self, X, reset=False):
         return self.deferrer_._check_items(X, reset)
+
+    def _answer_shape(self, items, votes):
+        return self.deferrer_._answer_shape(items, votes)
+
+    def _decision_cost(self):
+        return self.deferrer_._decision_cost()
 
     def _classifier_proba(self, items):
         return self.deferrer_._classifier_proba(items)
