@@ -9,7 +9,6 @@ from scipy.special import log_softmax
 from ._answer_model import sum_by_item
 
 _N_ORDERS = 3  # in which the answers of an item are taken one after the other
-_MOST_ANSWERS = 50_000  # that the exponents are learnt from
 _PENALTY = 2.0  # on the squared logarithms of the exponents a and b
 _CORRELATION = 0.2  # where nobody answers what another answered: that of people in published sets
 
@@ -84,8 +83,7 @@ def fit_exponents(log_prior, item, log_likelihood, truth, seed):
     exponents : Exponents
     """
     rng = np.random.default_rng(seed)
-    kept = np.flatnonzero((rng.random(len(log_prior)) < _MOST_ANSWERS / max(len(item), 1))[item])
-    parts = [_prefixes(item[kept], log_likelihood[kept], rng) for _ in range(_N_ORDERS)]
+    parts = [_prefixes(item, log_likelihood, rng) for _ in range(_N_ORDERS)]
     of, size, evidence = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     weight = 1 / size
     weight /= np.bincount(of, weight, len(log_prior))[of]

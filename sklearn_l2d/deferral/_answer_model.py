@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 from .._numerics._answer_model import answer_log_likelihood, count_answers, fit_answer_model
 from .._numerics._fusion import Exponents, fit_exponents, fuse
 
-_ENOUGH_ANSWERS = 50_000  # from which the exponents are learnt
+_ENOUGH_ANSWERS = 5_000  # for three exponents
 _BLOCK = 1 << 19  # answers whose likelihoods are computed at once
 
 
