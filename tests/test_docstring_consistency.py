@@ -191,7 +191,8 @@ METHODS_DIFFERENT = {
         "there may be no experts": "BaseDeferrer.fit",
         "they are those of newcomers": "ClusterDeferral.onboard DeferrerWrapper.onboard RandomExpertDeferral.onboard "
         "TallyMixin.onboard",
-        "the experts are known": "BaseDeferrer.predict_team BaseDeferrer.score GatedDeferrer.partial_fit",
+        "the experts are known": "BaseDeferrer.predict_team BaseDeferrer.predict_team_proba BaseDeferrer.score "
+        "GatedDeferrer.partial_fit",
     },
     "experts": {"they leave": "BaseDeferrer.offboard"},
     "y": {

@@ -16,6 +16,7 @@ from .._annotated_target import split_target
 from .._encoding import Votes, is_frame, make_votes
 from .._numerics._answers import expected_correctness
 from .._numerics._assignment import assign_members
+from .._numerics._fusion import Exponents
 from .._numerics._matrices import dense_if_small, entries, identity
 from .._sklearn import atomic, atomic_fit, check_weights, not_for_scorers, warn
 from .._validation import Items, check_annotations, check_answers, check_items, check_labels, name_list
@@ -597,6 +598,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             self._learn_answers(team)
         else:
             self._fit_nobody(team)
+            self._exponents = Exponents()
 
     def _learn_answers(self, team):
         """Learn how the experts answer, and how much the classifier and their answers count."""
