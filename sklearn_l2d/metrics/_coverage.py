@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from .._encoding import make_votes
+from .._encoding import check_classes, make_votes, sorted_labels
 from .._numerics._matrices import dense_if_small, entries, identity, normalised_rows
 from .._sklearn import check_weights
 
@@ -315,6 +315,9 @@ def deferral_report(
     coverage=None,
     workload=None,
     target_names=None,
+    team_proba=None,
+    error_cost=None,
+    classes=None,
     sample_weight=None,
     missing_label=None,
 ):
@@ -346,6 +349,15 @@ def deferral_report(
     target_names : sequence of str, default=None
         Names of the targets; their codes by default.
 
+    team_proba : array-like of shape (n_samples, n_classes), default=None
+        Probabilities by the classifier and all answers together, as `predict_team_proba` returns them.
+
+    error_cost : array-like of shape (n_classes, n_classes), default=None
+        Cost of deciding for the class of the column where that of the row is true.
+
+    classes : array-like of shape (n_classes,), default=None
+        Labels in the order of `team_proba` and `error_cost`; None takes all that occur in the other arguments, sorted.
+
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the items.
 
@@ -361,8 +373,17 @@ def deferral_report(
         items were deferred or not), `classifier_accuracy_deferred` (what the classifier would have reached
         where items were deferred). Tables, as dicts of columns that `pandas.DataFrame` accepts: `targets`
         (`target`, `share`, `accuracy`, `classifier_accuracy`, `fallback`) and `experts` (`expert`, `share`,
-        `accuracy`, `requested_low`, `requested_high`), each with the classifier in its last row. A value
-        over no items is NaN.
+        `accuracy`, `requested_low`, `requested_high`), each with the classifier in its last row, and
+        `confusion` (`truth`, one column per class with the share of the items that the classifier decided for
+        it, and `deferred`). A value over no items is NaN.
+
+        With `team_proba`, also `combined_accuracy`, `combined_confidence` (mean of the largest probability)
+        and `calibration_error` (mean absolute difference of the two in ten groups of equally many items), and
+        the tables `answers` (by the number of people who answered: `answers`, `share`, `accuracy`,
+        `confidence`) and `calibration` (the ten groups, from the least sure on: `confidence`, `accuracy`,
+        `share`). With `error_cost`, also `team_cost`, `classifier_cost` and, if there are probabilities,
+        `combined_cost`, the mean cost of the decisions; those by `team_proba` are then of the least expected
+        cost.
 
     Raises
     ------
@@ -402,6 +423,16 @@ def deferral_report(
         total = np.bincount(route, sample_weight * values, minlength=n_targets + 1)
         return np.divide(total, n_routed, out=np.full(n_targets + 1, np.nan), where=n_routed > 0).tolist()
 
+    classes = _report_classes(classes, y_true, y_classifier, votes)
+    truth, chosen = (np.searchsorted(classes, column_or_1d(labels)) for labels in (y_true, y_classifier))
+    error_cost = _check_square(error_cost, len(classes))
+    further = {}
+    if error_cost is not None:
+        answered = np.searchsorted(classes, votes.classes)[votes.label]
+        cost = service.per_item(error_cost[truth[votes.item], answered], error_cost[truth, chosen])
+        further |= {"team_cost": mean(cost), "classifier_cost": mean(error_cost[truth, chosen])}
+    if team_proba is not None:
+        further |= _combined(_check_proba(team_proba, len(truth), classes), truth, votes, error_cost, sample_weight)
     return {
         "n_samples": len(deferral),
         "coverage": mean(kept),
@@ -426,4 +457,80 @@ def deferral_report(
             "requested_low": bounds[:, 0].tolist(),
             "requested_high": bounds[:, 1].tolist(),
         },
+        "confusion": _confusion(truth, np.where(kept, chosen, len(classes)), classes, sample_weight),
+    } | further
+
+
+def _report_classes(classes, y_true, y_classifier, votes):
+    labels = (column_or_1d(y_true), column_or_1d(y_classifier), votes.classes)
+    found = sorted_labels({label for part in labels for label in part.tolist()}, "y_true")
+    if classes is None:
+        return found
+    classes = check_classes(classes)
+    unknown = np.setdiff1d(found, classes)
+    if len(unknown):
+        raise ValueError(f"classes lacks the labels {unknown.tolist()}, which occur; add them in their order.")
+    return classes
+
+
+def _check_square(error_cost, n_classes):
+    if error_cost is None:
+        return None
+    error_cost = np.asarray(error_cost, dtype=float)
+    if error_cost.shape != (n_classes, n_classes):
+        raise ValueError(
+            f"error_cost has shape {error_cost.shape}, but there are {n_classes} classes; give one row and one column "
+            "for each, and name them by classes=."
+        )
+    return error_cost
+
+
+def _check_proba(proba, n_samples, classes):
+    proba = np.asarray(proba, dtype=float)
+    if proba.shape != (n_samples, len(classes)) or not (np.isfinite(proba) & (proba >= 0)).all():
+        raise ValueError(
+            f"team_proba has shape {proba.shape}; pass finite, non-negative numbers of shape "
+            f"{(n_samples, len(classes))}, one column for each of the classes {classes.tolist()}, or name these by "
+            "classes=."
+        )
+    return proba
+
+
+def _combined(proba, truth, votes, error_cost, weight):
+    """What labels by probabilities are worth, by the number of answers and by how sure they are."""
+    label = proba.argmax(1) if error_cost is None else (proba @ error_cost).argmin(1)
+    right, confidence = label == truth, proba[np.arange(len(label)), label]
+    n_answers = np.bincount(votes.item, minlength=len(truth))
+    order = np.argsort(confidence, kind="stable")
+    tenth = np.empty(len(truth), dtype=int)
+    tenth[order] = np.minimum(10 * (np.cumsum(weight[order]) - weight[order] / 2) / weight.sum(), 9).astype(int)
+    by_answers, by_tenth = (_by_group(group, right, confidence, weight) for group in (n_answers, tenth))
+    gaps = np.abs(np.subtract(by_tenth["accuracy"], by_tenth["confidence"]))
+    report = {
+        "combined_accuracy": float(np.average(right, weights=weight)),
+        "combined_confidence": float(np.average(confidence, weights=weight)),
+        "calibration_error": float(np.average(gaps, weights=by_tenth["share"])),
+        "answers": {"answers": by_answers.pop("group"), **by_answers},
+        "calibration": {name: by_tenth[name] for name in ("confidence", "accuracy", "share")},
     }
+    if error_cost is not None:
+        report["combined_cost"] = float(np.average(error_cost[truth, label], weights=weight))
+    return report
+
+
+def _by_group(group, right, confidence, weight):
+    """Share, accuracy and mean confidence of the items of every group that has any weight."""
+    total = np.bincount(group, weight)
+    some = np.flatnonzero(total > 0)
+    accuracy, sureness = (np.bincount(group, weight * values)[some] / total[some] for values in (right, confidence))
+    share = total[some] / total.sum()
+    columns = {"group": some, "share": share, "accuracy": accuracy, "confidence": sureness}
+    return {name: values.tolist() for name, values in columns.items()}
+
+
+def _confusion(truth, decided, classes, weight):
+    """Shares of the items by true class (rows) and decision of the classifier, "deferred" last."""
+    n_classes = len(classes)
+    cells = np.bincount(truth * (n_classes + 1) + decided, weight, minlength=n_classes * (n_classes + 1))
+    cells = cells.reshape(n_classes, n_classes + 1) / weight.sum()
+    return {"truth": classes.tolist(), **dict(zip([*classes.tolist(), "deferred"], cells.T.tolist(), strict=True))}

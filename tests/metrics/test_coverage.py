@@ -1,6 +1,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 
 from sklearn_l2d.metrics import (
     coverage_accuracy_auc,
@@ -126,7 +129,7 @@ def test_report_by_hand():
         workload=[[0, 0.2], [0, 1], [0, 0.5]],
         target_names=["day", "night"],
     )
-    numbers = {key: value for key, value in report.items() if key not in ("targets", "experts")}
+    numbers = {key: value for key, value in report.items() if key not in ("targets", "experts", "confusion")}
     assert numbers == {
         "n_samples": 5,
         "coverage": pytest.approx(0.2),
@@ -149,6 +152,8 @@ def test_report_by_hand():
     np.testing.assert_allclose(experts["share"], [0.1, 0.35, 0.15, 0.4])
     np.testing.assert_allclose(experts["accuracy"], [1, 1.25 / 1.75, 1, 0.5])
     np.testing.assert_allclose(experts["requested_high"], [0.2, 1, 0.5, 0.3])
+    confusion = pd.DataFrame(report["confusion"]).set_index("truth")
+    np.testing.assert_allclose(confusion, [[0, 0, 0, 0.4], [0, 0.2, 0, 0.2], [0, 0, 0, 0.2]])
 
 
 def test_report_over_nothing_is_nan():
@@ -185,3 +190,68 @@ def test_bad_input_is_named(changes, message):
 def test_unknown_number_of_experts():
     with pytest.raises(ValueError, match="n_experts"):
         workload_distribution([0, -1])
+
+
+# ------------------------------------------------------------------------------------------ combined labels
+
+
+def test_report_of_combined_labels_by_hand():
+    y = np.array(["a", "a", "b", "b"])
+    annotations = pd.DataFrame({"p": ["a", None, "b", "a"], "q": ["a", None, None, "b"]})
+    proba = np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8], [0.7, 0.3]])
+    cost = np.array([[0, 2.0], [8.0, 0]])
+    report = deferral_report(
+        y, [0, -1, 1, -1], ["a", "b", "b", "b"], annotations, team_proba=proba, sample_weight=[1, 1, 1, 3]
+    )
+    assert report["combined_accuracy"] == pytest.approx(2 / 6)
+    assert report["combined_confidence"] == pytest.approx((0.9 + 0.6 + 0.8 + 3 * 0.7) / 6)
+    assert report["answers"]["answers"] == [0, 1, 2]
+    assert_allclose(report["answers"]["share"], [1 / 6, 1 / 6, 4 / 6])
+    assert_allclose(report["answers"]["accuracy"], [0, 1, 0.25])
+    assert_allclose(report["answers"]["confidence"], [0.6, 0.8, (0.9 + 2.1) / 4])
+    assert report["confusion"]["truth"] == ["a", "b"]
+    assert_allclose(report["confusion"]["a"], [0, 0])
+    assert_allclose(report["confusion"]["b"], [1 / 6, 3 / 6])
+    assert_allclose(report["confusion"]["deferred"], [1 / 6, 1 / 6])
+    assert "team_cost" not in report
+    dear = deferral_report(y, [0, -1, 1, -1], ["a", "b", "b", "b"], annotations, team_proba=proba, error_cost=cost)
+    assert dear["team_cost"] == dear["classifier_cost"] == pytest.approx(2 / 4)  # item 1 is taken for b
+    assert dear["combined_cost"] == pytest.approx(2 / 4)  # the last item is b by its expected cost
+    assert dear["combined_accuracy"] == 0.75
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(2, 4))
+def test_calibration_of_combined_labels(seed, n, n_classes):
+    rng = np.random.default_rng(seed)
+    y, labels = rng.integers(n_classes, size=(2, n))
+    codes = rng.integers(-1, n_classes, size=(n, 3))
+    proba, weight = rng.dirichlet(np.ones(n_classes), size=n), rng.random(n) + 0.1
+    report = deferral_report(
+        y, rng.integers(-1, 3, size=n), labels, codes, team_proba=proba, classes=range(n_classes), sample_weight=weight
+    )
+    for table in ("answers", "calibration"):
+        share = np.array(report[table]["share"])
+        assert_allclose(share.sum(), 1)
+        for column, number in (("accuracy", "combined_accuracy"), ("confidence", "combined_confidence")):
+            assert_allclose(share @ report[table][column], report[number])
+    assert (np.diff(report["calibration"]["confidence"]) >= 0).all()
+    assert 0 <= report["calibration_error"] <= 1
+    gap = abs(report["combined_accuracy"] - report["combined_confidence"])
+    assert report["calibration_error"] >= gap - 1e-12
+    confusion = np.array([report["confusion"][column] for column in (*range(n_classes), "deferred")])
+    assert_allclose(confusion.sum(), 1)
+    assert_allclose(confusion[-1].sum(), 1 - report["coverage"])
+
+
+@pytest.mark.parametrize(
+    ("further", "message"),
+    [
+        ({"team_proba": [[0.5, 0.5]]}, r"team_proba has shape \(1, 2\).* shape \(2, 2\)"),
+        ({"team_proba": [[0.5, np.nan]] * 2}, "finite, non-negative"),
+        ({"error_cost": [[0, 1, 1]]}, r"error_cost has shape \(1, 3\), but there are 2 classes"),
+        ({"classes": [0]}, r"classes lacks the labels \[1\]"),
+    ],
+)
+def test_bad_arguments_of_combined_labels(further, message):
+    with pytest.raises(ValueError, match=message):
+        deferral_report([0, 1], [-1, 0], [0, 0], [[0], [1]], **further)
