@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ._arguments import positive
-from ._files import BATCH_SIZE, decide_file, load_team, route_file
+from ._files import BATCH_SIZE, DECISIONS, decide_file, load_team, route_file
 
 _EPILOG = """\
 TEAM is a pickle, and loading it runs code: use files only of people you trust. A pipeline or search that ends in a
@@ -63,9 +63,10 @@ def build_decide_parser():
     )
     parser.add_argument(
         "--decision",
-        choices=("draw", "vote"),
+        choices=DECISIONS,
         default="draw",
-        help="take one answer, drawn among those of the target, or the vote of all (default: draw)",
+        help="take one answer, drawn among those of the target, the vote of all of them, or the classifier and all "
+        "answers together, with a column confidence (default: draw)",
     )
     return parser
 

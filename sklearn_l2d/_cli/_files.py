@@ -21,14 +21,15 @@ from tqdm.auto import tqdm
 
 from .._encoding import Votes, open_parquet, some
 from .._last_step import split_steps
+from .._numerics._matrices import entries
 from .._sklearn import warn
 from ..annotations import encode_votes, from_long
 from ._arguments import check_writable
 from ._tables import named, read_csv
 
-BATCH_SIZE = 65_536
+BATCH_SIZE, DECISIONS = 65_536, ("draw", "vote", "combine")
 _ID_COLUMNS = "id", "task"
-_CLASSIFIER = "classifier"  # who decides, in a route
+_CLASSIFIER, _EVERYBODY = "classifier", "everybody"  # who decides, in a route
 _OVERFLOW = "deferred items found nobody of their target available"
 
 
@@ -146,8 +147,10 @@ def decide_file(
     out : path
         Parquet file with the columns id, target, expert and label, one row per item in the order of `items`. It
         appears, or is replaced, when all is done.
-    decision : {"draw", "vote"}, default="draw"
-        As in `predict_team`. With "vote", the column expert holds all who voted, separated by commas.
+    decision : {"draw", "vote", "combine"}, default="draw"
+        As in `predict_team`. With "vote", the column expert holds all who voted, separated by commas, and with
+        "combine" all who answered. Then the target is everybody, or the classifier where nobody answered, and there is
+        a column confidence, the probability of the label.
     id_column, features, batch_size, progress
         As in `route_file`.
 
@@ -161,8 +164,8 @@ def decide_file(
     ValueError, OSError, ImportError
         If the team or a file cannot be used. `out` is then as it was before.
     """
-    if decision not in ("draw", "vote"):
-        raise ValueError(f"decision={decision!r} is neither 'draw' nor 'vote'.")
+    if decision not in DECISIONS:
+        raise ValueError(f"decision={decision!r} is none of {', '.join(map(repr, DECISIONS))}.")
     out = _check_out(out, items, answers)
     team = FittedTeam.of(team)
     source = ItemFile.open(items, team, id_column, features, batch_size)
@@ -189,12 +192,17 @@ def decide_file(
             table = team.deferrer.route(X, available=batch.to_sparse() > 0)
             workload[:] += team.served(table)
         else:
-            table, voters = team.vote(X, batch)
+            table, voters = team.vote(X, batch) if decision == "vote" else team.put_together(batch)
             workload[:] += voters
-        return table.assign(label=team.deferrer.predict_team(X, batch, decision))
+        labels = team.deferrer.predict_team(X, batch, decision)
+        if decision == "combine":
+            place = np.searchsorted(team.deferrer.classes_, labels)
+            table["confidence"] = team.deferrer.predict_team_proba(X, batch)[np.arange(len(labels)), place]
+        return table.assign(label=labels)
 
-    unserved, label = "deferred items were answered by nobody of their target", ("label", label_type)
-    n_deferred, n_unserved = _write(source, out, decide, progress, unserved, [label])
+    columns = [("label", label_type), *([("confidence", pa.float64())] if decision == "combine" else [])]
+    unserved = "deferred items were answered by nobody of their target"
+    n_deferred, n_unserved = _write(source, out, decide, progress, unserved, columns)
     return Summary(source.n_rows, n_deferred, n_unserved, dict(zip(team.experts, workload.tolist(), strict=True)))
 
 
@@ -279,17 +287,25 @@ class FittedTeam:
 
         The column expert holds the names of all who voted.
         """
-        import pandas as pd
-
         deferral = self.deferrer.predict_deferral(X)
         target = deferral[votes.item]
-        counts = (target >= 0) & (self.deferrer.selection_[target, votes.annotator] > 0)
-        names = pd.Series([str(self.experts[place]) for place in votes.annotator[counts]], dtype=object)
-        joined = names.groupby(votes.item[counts]).agg(", ".join)
-        expert = np.full(len(deferral), _CLASSIFIER, dtype=object)
+        weight = entries(self.deferrer.selection_, np.maximum(target, 0), votes.annotator)
+        counted = votes.select((target >= 0) & (weight > 0))
+        return self._by_many(np.append(self.deferrer.targets_, _CLASSIFIER)[deferral], counted)
+
+    def put_together(self, votes):
+        """Route by all answers, and number of answers (n_experts,); results as of `vote`."""
+        answered = np.bincount(votes.item, minlength=len(votes)) > 0
+        return self._by_many(np.where(answered, _EVERYBODY, _CLASSIFIER), votes)
+
+    def _by_many(self, target, votes):
+        import pandas as pd
+
+        names = pd.Series([str(self.experts[place]) for place in votes.annotator], dtype=object)
+        joined = names.groupby(votes.item).agg(", ".join)
+        expert = np.full(len(target), _CLASSIFIER, dtype=object)
         expert[joined.index] = joined
-        route = pd.DataFrame({"target": np.append(self.deferrer.targets_, _CLASSIFIER)[deferral], "expert": expert})
-        return route, np.bincount(votes.annotator[counts], minlength=len(self.experts))
+        return pd.DataFrame({"target": target, "expert": expert}), votes.n_answers
 
 
 @dataclass(frozen=True)

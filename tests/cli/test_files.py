@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from _instances import fit, make_crowd, of_kind
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -310,6 +310,25 @@ def test_decide_is_predict_team_on_the_joined_table(team, frame, items, answers,
     assert sum(summary.workload.values()) == n_votes
 
 
+def test_decide_by_everybody_says_how_sure_it_is(team, frame, items, answers):
+    answers.to_csv("answers.csv", index=False)
+    summary = decide_file(team, items, "answers.csv", "labels.parquet", decision="combine", batch_size=60)
+    wide = answers.pivot(index="task", columns="annotator", values="label").reindex(frame.index)
+    proba = team.predict_team_proba(frame, wide)
+    written = pd.read_parquet("labels.parquet")
+    assert written.columns.tolist() == ["id", "target", "expert", "label", "confidence"]
+    assert_array_equal(written["label"], team.classes_[proba.argmax(1)])
+    assert_allclose(written["confidence"], proba.max(1), rtol=1e-6)
+    answered = wide.notna().any(axis=1).to_numpy()
+    assert 0 < answered.mean() < 1
+    assert_array_equal(written["target"], np.where(answered, "everybody", "classifier"))
+    first = int(answered.argmax())
+    assert written["expert"][first].split(", ") == wide.columns[wide.iloc[first].notna()].tolist()
+    assert summary.workload == answers["annotator"].value_counts().reindex(EXPERTS).to_dict()
+    assert summary.n_deferred == answered.sum()
+    assert summary.n_unserved == 0
+
+
 @pytest.mark.filterwarnings("ignore:.*answered by nobody")
 def test_numbers_and_text_name_the_same_things(crowd):
     """Experts 0, 1, ... and classes -1, 0, 1, of whom a CSV file knows the text only; -1 is a class here."""
@@ -482,7 +501,7 @@ def test_bad_options_are_refused_by_the_parser(arguments, capsys):
 def test_bad_arguments_of_the_functions(team, items):
     with pytest.raises(ValueError, match="batch_size=0"):
         route_file(team, items, "out.parquet", batch_size=0)
-    with pytest.raises(ValueError, match="decision='toss' is neither"):
+    with pytest.raises(ValueError, match="decision='toss' is none of 'draw', 'vote', 'combine'"):
         decide_file(team, items, "answers.csv", "out.parquet", decision="toss")
     with pytest.raises(ValueError, match="whole number"):
         route_file(team, items, "out.parquet", capacity=-1)
