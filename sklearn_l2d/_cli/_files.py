@@ -30,6 +30,7 @@ from ._tables import named, read_csv
 BATCH_SIZE, DECISIONS = 65_536, ("draw", "vote", "combine")
 _ID_COLUMNS = "id", "task"
 _CLASSIFIER, _EVERYBODY = "classifier", "everybody"  # who decides, in a route
+_ABSENT = "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "<NA>"  # written for a missing label
 _OVERFLOW = "deferred items found nobody of their target available"
 
 
@@ -431,8 +432,14 @@ def _read_answers(path, team, items):
         with Path(path).open("rb") as file:
             is_parquet = file.read(4) == b"PAR1"
         # what is missing is decided below, since -1 may be a class
-        votes = encode_votes(path, missing_label=np.nan) if is_parquet else from_long(read_csv(path), form="votes")
         classes, marker = team.deferrer.classes_, team.deferrer.missing_label
+        if is_parquet:
+            votes = encode_votes(path, missing_label=np.nan)
+        else:
+            # "None" may be a class, or a name; where it is no class, it marks a missing answer
+            table = read_csv(path, keep_default_na=False, na_values=[""])
+            absent = [marker for marker in _ABSENT if marker not in set(map(_text, classes))]
+            votes = from_long(table.replace({"label": absent}, np.nan) if "label" in table else table, form="votes")
         people, labels = _places(votes.annotators, team.experts), _places(votes.classes, classes)
         unknown = votes.annotators[people < 0].tolist()
         if unknown:

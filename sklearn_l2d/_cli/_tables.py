@@ -81,14 +81,14 @@ def named(path):
         raise ValueError(f"{path}: {error}") from error
 
 
-def read_csv(path):
-    """A CSV file as text: names such as 007 must not become numbers."""
+def read_csv(path, **options):
+    """A CSV file as text: names such as 007 must not become numbers. `options` are those of pandas."""
     try:
         import pandas as pd
     except ImportError as error:
         raise ImportError("tables are read with pandas; pip install 'sklearn-l2d[plot]' brings it.") from error
     with named(path):
-        return pd.read_csv(path, dtype=str, encoding="utf-8-sig")
+        return pd.read_csv(path, dtype=str, encoding="utf-8-sig", **options)
 
 
 def _true_codes(labels, ids, classes):

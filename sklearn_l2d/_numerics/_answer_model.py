@@ -110,9 +110,7 @@ def fit_answer_model(item, expert, label, n_experts, truth, shape=None):
     _, strength, accuracy, offset = max(fits, key=lambda fit: fit[0])
     rest = errors, error_strength, strength, center, center_strength, offset
     model = AnswerModel(own, right, seen, accuracy, *rest, share=0.0)
-    if shape is None or n_classes == 2:
-        return model
-    return model._replace(share=_shaped_share(model, expert, label, shape, truth[item]))
+    return model if shape is None else with_share(model, expert, label, shape, truth[item])
 
 
 def with_answers(model, item, expert, label, truth):
@@ -333,15 +331,32 @@ def _dirichlet_strength(prior, count, total):
 
 def _evenly(n_classes):
     """Even distribution (n_classes, n_classes) of the wrong answers per true class."""
-    return (1 - np.eye(n_classes)) / (n_classes - 1)
+    return (1 - np.eye(n_classes)) / max(n_classes - 1, 1)
 
 
 def _shrunken_errors(errors, strength):
     return (errors + strength * _evenly(len(errors))) / (errors.sum(1, keepdims=True) + strength)
 
 
-def _shaped_share(model, expert, label, shape, truth):
-    """Share of the wrong answers that `shape` shapes, by the likelihood of answers that are left out."""
+def with_share(model, expert, label, shape, truth):
+    """The model with a share of shaped errors, by the likelihood of answers of the fit that are left out.
+
+    Parameters
+    ----------
+    model : AnswerModel
+        As returned by `fit_answer_model`.
+    expert, label, shape
+        Answers of the fit, all or some, as in `answer_log_likelihood`.
+    truth : ndarray of shape (n_answers, n_classes)
+        Distributions of the truth with which the fit has seen them.
+
+    Returns
+    -------
+    model : AnswerModel
+        Two classes have one wrong answer and no share.
+    """
+    if len(model.offset) == 2:
+        return model
     plain, shaped = (
         np.exp(answer_log_likelihood(model._replace(share=share), expert, label, shape, truth))[truth > 0]
         for share in (0.0, 1.0)
@@ -351,7 +366,8 @@ def _shaped_share(model, expert, label, shape, truth):
     def loss(share):
         return -(weight @ np.log((1 - share) * plain + share * shaped))
 
-    return float(minimize_scalar(loss, bounds=(0, _LARGEST_SHARE), method="bounded", options={"xatol": 1e-4}).x)
+    share = minimize_scalar(loss, bounds=(0, _LARGEST_SHARE), method="bounded", options={"xatol": 1e-4}).x
+    return model._replace(share=float(share))
 
 
 def _prior_of_own(own, accuracy, wrong):

@@ -3,11 +3,11 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._numerics._answer_model import answer_log_likelihood, count_answers, fit_answer_model
+from .._numerics._answer_model import answer_log_likelihood, count_answers, with_share
 from .._numerics._fusion import Exponents, fit_exponents, fuse
 
-_ENOUGH_ANSWERS = 5_000  # for three exponents
-_BLOCK = 1 << 19  # answers whose likelihoods are computed at once
+_ENOUGH_ANSWERS, _ENOUGH_ITEMS, _MOST_OF_AN_ITEM = 5_000, 500, 20  # from which a few numbers are learnt
+_BLOCK = 1 << 21  # log-likelihoods, of an answer and a class, that are computed at once
 
 
 def answers_of(votes, truth):
@@ -17,21 +17,38 @@ def answers_of(votes, truth):
     return csr_array(own.reshape((n_experts, n_classes**2)))
 
 
-def learn_answers(votes, truth, shape=None):
-    """`AnswerModel` of the annotators of votes on items of known truth (n, C), one-hot.
+def few_answers(votes, seed):
+    """Enough of many votes to learn a few numbers that concern everybody.
 
-    `shape` (n_answers, C) is what people answer at the items, or None if that is unknown.
+    Returns
+    -------
+    rows : ndarray of int or slice
+        Items, all of them where answers are few.
+    some : Votes
+        At most 20 answers to each of these items.
     """
-    return fit_answer_model(votes.item, votes.annotator, votes.label, len(votes.annotators), truth, shape)
+    if len(votes.item) <= _ENOUGH_ANSWERS:
+        return slice(None), votes
+    rng = np.random.default_rng(seed)
+    order = np.lexsort((rng.random(len(votes.item)), votes.item))
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order)) - votes.starts[votes.item]
+    some = votes.select(place < _MOST_OF_AN_ITEM)
+    # items count, not answers: there must be enough of them, however many answer each
+    n_items = max(_ENOUGH_ANSWERS * len(votes) // len(some.item), _ENOUGH_ITEMS)
+    if n_items >= len(votes):
+        return slice(None), some
+    rows = np.sort(rng.choice(len(votes), n_items, replace=False))
+    return rows, some[rows]
 
 
-def learn_exponents(model, votes, truth, log_prior, shape, seed):
-    """How much the classifier and the answers count, learnt from the rows of a fit.
+def learn_weights(model, votes, truth, log_prior, shape, seed):
+    """How much the shape of errors, the classifier and the answers count, learnt from rows of a fit.
 
     Parameters
     ----------
     model : AnswerModel
-        Learnt from these votes; every answer is judged by the others.
+        Learnt from these votes and perhaps others; every answer is judged by the others.
     votes : Votes
         n items.
     truth : ndarray of shape (n, C)
@@ -39,24 +56,27 @@ def learn_exponents(model, votes, truth, log_prior, shape, seed):
     log_prior : ndarray of shape (n, C) or None
         Out-of-fold log-probabilities of the classifier; None where there are none, which leaves its exponent at 1.
     shape : ndarray of shape (n_answers, C) or None
+        What people answer at the items.
     seed : int
-        Seed of the items, where there are more answers than are needed, and of the order of the answers.
+        Seed of the order of the answers.
+
+    Returns
+    -------
+    model : AnswerModel
+        With the share of the errors that is shaped.
+    exponents : Exponents
     """
     if not len(votes.item):
-        return Exponents()
-    kept = np.flatnonzero(_some_items(votes, seed)[votes.item])
-    item, truth_of = votes.item[kept], truth[votes.item[kept]]
-    shape = None if shape is None else shape[kept]
-    log_likelihood = answer_log_likelihood(model, votes.annotator[kept], votes.label[kept], shape, truth_of)
+        return model, Exponents()
+    item, truth_of = votes.item, truth[votes.item]
+    if shape is not None:
+        model = with_share(model, votes.annotator, votes.label, shape, truth_of)
+    log_likelihood = answer_log_likelihood(model, votes.annotator, votes.label, shape, truth_of)
     if log_prior is not None:
-        return fit_exponents(log_prior, item, log_likelihood, truth, seed)
+        return model, fit_exponents(log_prior, item, log_likelihood, truth, seed)
     frequency = np.log(truth.sum(0) + 1) - np.log(len(truth) + truth.shape[1])
-    return fit_exponents(np.tile(frequency, (len(truth), 1)), item, log_likelihood, truth, seed)._replace(prior=1.0)
-
-
-def _some_items(votes, seed):
-    share = _ENOUGH_ANSWERS / len(votes.item)
-    return np.random.default_rng(seed).random(len(votes)) < share if share < 1 else np.ones(len(votes), dtype=bool)
+    exponents = fit_exponents(np.tile(frequency, (len(truth), 1)), item, log_likelihood, truth, seed)
+    return model, exponents._replace(prior=1.0)
 
 
 def fused_proba(model, exponents, log_prior, votes, shape_of):
@@ -65,7 +85,7 @@ def fused_proba(model, exponents, log_prior, votes, shape_of):
     `shape_of(rows, votes)` returns the shape of the errors for the votes on a slice of rows, or None.
     """
     proba = np.empty(log_prior.shape)
-    step = max(1, int(_BLOCK * len(votes) / max(len(votes.item), 1)))
+    step = max(1, int(_BLOCK * len(votes) / max(len(votes.item) * log_prior.shape[1], 1)))
     for start in range(0, len(votes), step):
         rows = slice(start, start + step)
         some = votes[rows]

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._annotated_target import split_target
 from .._encoding import Votes, is_frame, make_votes
+from .._numerics._answer_model import fit_answer_model
 from .._numerics._answers import expected_correctness
 from .._numerics._assignment import assign_members
 from .._numerics._fusion import Exponents
@@ -22,7 +23,7 @@ from .._sklearn import atomic, atomic_fit, check_weights, not_for_scorers, warn
 from .._validation import Items, check_annotations, check_answers, check_items, check_labels, name_list
 from ..crowd import NetClassifier
 from ..metrics import team_accuracy
-from ._answer_model import fused_proba, learn_answers, learn_exponents
+from ._answer_model import few_answers, fused_proba, learn_weights
 from ._classifier import expand, fit_classifier, judge_classifier, team_classes, tempered_proba
 from ._duel import Duel
 from ._roster import answer_table, explanation_table, new_roster, plain_selection, route_table, served_shares
@@ -602,11 +603,13 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     def _learn_answers(self, team):
         """Learn how the experts answer, and how much the classifier and their answers count."""
-        truth = np.eye(len(self.classes_))[team.y_codes]
-        shape = self._answer_shape(team.items, team.votes)
-        model = learn_answers(team.votes, truth, shape)
+        votes, truth = team.votes, np.eye(len(self.classes_))[team.y_codes]
+        model = fit_answer_model(votes.item, votes.annotator, votes.label, len(votes.annotators), truth)
+        rows, some = few_answers(votes, self._seed)
         log_prior = vars(self).pop("_judged", None)
-        self._exponents = learn_exponents(model, team.votes, truth, log_prior, shape, self._seed)
+        log_prior = None if log_prior is None else log_prior[rows]
+        shape = self._answer_shape(team.items[rows], some)
+        model, self._exponents = learn_weights(model, some, truth[rows], log_prior, shape, self._seed)
         # what the model holds of each expert is in the roster, which may change
         self._roster = self._roster._replace(answering=model._replace(own=None, right=None, seen=None, accuracy=None))
 

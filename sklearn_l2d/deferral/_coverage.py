@@ -129,6 +129,7 @@ class CoverageMixin:
         items = self._check_unlabeled(X_unlabeled)
         if self.n_experts_:
             bounds = self._feasible(self._bounds(self._roster))
+            self._forget_bounds(bounds)
             self._calibrate(self._contest(items, bounds), bounds)
         else:
             self._report_shares(np.append(np.zeros(len(self.targets_)), 1.0))
@@ -157,11 +158,13 @@ class CoverageMixin:
         if self.n_experts_ == 0:
             return [self._copy_with(coverage=c) for c in coverages]
         if X_unlabeled is not None:
-            items = self._check_unlabeled(X_unlabeled)
-            contest = self._contest(items, self._feasible(self._bounds(self._roster)))
+            items, contest = self._check_unlabeled(X_unlabeled), None
             path = [self._copy_with(coverage=c) for c in coverages]
             for deferrer in path:
-                deferrer._calibrate(contest, deferrer._feasible(deferrer._bounds(self._roster)))
+                bounds = deferrer._feasible(deferrer._bounds(self._roster))
+                deferrer._forget_bounds(bounds)
+                contest = deferrer._contest(items, bounds) if contest is None else contest
+                deferrer._calibrate(contest, bounds)
             return path
         if self._margins is None or (~self._live).any():
             raise ValueError(
@@ -190,6 +193,11 @@ class CoverageMixin:
                 f"meeting bounds on {len(self.targets_)} targets by {n_items} items",
                 "pass fewer items as X_unlabeled, or bound the coverage only",
             )
+
+    def _forget_bounds(self, bounds):
+        """Select members by membership alone, unless people have bounds: those of an earlier calibration are gone."""
+        if not self._bind_people(bounds):
+            self._set_selection(self._plain_selection())
 
     def _bind_people(self, bounds):
         return bounds.bind_people(self._plain_selection().sum(1) > 0)

@@ -170,6 +170,9 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
         """The bounds of the coverage only, and every coverage is feasible."""
         return share_bounds(self.coverage, None, None, self.experts_, self.targets_)
 
+    def _forget_bounds(self, bounds):
+        pass  # the members are those of the deferrer
+
     def _contest(self, items, bounds):
         return self._free_duel(items)  # the order of the human targets does not change
 

@@ -375,7 +375,8 @@ def deferral_report(
         (`target`, `share`, `accuracy`, `classifier_accuracy`, `fallback`) and `experts` (`expert`, `share`,
         `accuracy`, `requested_low`, `requested_high`), each with the classifier in its last row, and
         `confusion` (`truth`, one column per class with the share of the items that the classifier decided for
-        it, and `deferred`). A value over no items is NaN.
+        it, and `deferred`; the column of a class of one of these two names is `class truth` or
+        `class deferred`). A value over no items is NaN.
 
         With `team_proba`, also `combined_accuracy`, `combined_confidence` (mean of the largest probability)
         and `calibration_error` (mean absolute difference of the two in ten groups of equally many items), and
@@ -533,4 +534,5 @@ def _confusion(truth, decided, classes, weight):
     n_classes = len(classes)
     cells = np.bincount(truth * (n_classes + 1) + decided, weight, minlength=n_classes * (n_classes + 1))
     cells = cells.reshape(n_classes, n_classes + 1) / weight.sum()
-    return {"truth": classes.tolist(), **dict(zip([*classes.tolist(), "deferred"], cells.T.tolist(), strict=True))}
+    columns = [f"class {label}" if label in ("truth", "deferred") else label for label in classes.tolist()]
+    return {"truth": classes.tolist(), **dict(zip([*columns, "deferred"], cells.T.tolist(), strict=True))}

@@ -310,6 +310,21 @@ def test_decide_is_predict_team_on_the_joined_table(team, frame, items, answers,
     assert sum(summary.workload.values()) == n_votes
 
 
+def test_words_for_missing_are_labels_where_they_are_classes(frame, items):
+    crowd = make_crowd(120, labels=("NA", "None", "yes"))
+    X, told = pd.DataFrame(crowd.X, columns=FEATURES), pd.DataFrame(crowd.annotations, columns=EXPERTS)
+    team = ConfidenceDeferral(LogisticRegression(), coverage=0.3, random_state=0).fit(X, crowd.y, told)
+    label = np.random.default_rng(0).choice(["NA", "None", "yes", "null", ""], size=(N, len(EXPERTS)))
+    wide = pd.DataFrame(label, index=frame.index.rename("task"), columns=EXPERTS)
+    long = wide.rename_axis(columns="annotator").stack().rename("label").reset_index()
+    long.to_csv("answers.csv", index=False)
+    decide_file(team, items, "answers.csv", "labels.parquet", decision="combine")
+    known = wide.where(wide.isin(["NA", "None", "yes"]), None)  # "null" is no class, and a word for missing
+    written = pd.read_parquet("labels.parquet")
+    assert_array_equal(written["label"], team.predict_team(frame, known, decision="combine"))
+    assert_allclose(written["confidence"], team.predict_team_proba(frame, known).max(1), rtol=1e-6)
+
+
 def test_decide_by_everybody_says_how_sure_it_is(team, frame, items, answers):
     answers.to_csv("answers.csv", index=False)
     summary = decide_file(team, items, "answers.csv", "labels.parquet", decision="combine", batch_size=60)

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
+from sklearn.naive_bayes import GaussianNB
 
 from sklearn_l2d._numerics._fusion import Exponents
 from sklearn_l2d.annotations import encode_votes
@@ -171,6 +172,49 @@ def test_unknown_decisions_are_refused(team, crowd):
 
 def test_few_of_many_answers_tell_how_much_they_count(team, crowd, monkeypatch):
     monkeypatch.setattr(_answer_model, "_ENOUGH_ANSWERS", 100)
+    monkeypatch.setattr(_answer_model, "_ENOUGH_ITEMS", 10)
     fewer = clone(team).fit(crowd.X, crowd.y, crowd.annotations)
     assert fewer._exponents != team._exponents
     assert_allclose(fewer._exponents, team._exponents, atol=0.4)
+
+
+def test_enough_items_are_learnt_from_however_many_answer_each(monkeypatch):
+    rng = np.random.default_rng(0)
+    votes = encode_votes(rng.integers(-1, 3, size=(60, 300)), classes=range(3))
+    rows, some = _answer_model.few_answers(votes, 0)
+    assert rows == slice(None)
+    assert_array_equal(np.bincount(some.item), np.full(60, 20))
+    codes, kept = votes.to_codes(), some.to_codes()
+    assert_array_equal(kept[kept >= 0], codes[kept >= 0])
+    many = encode_votes(rng.integers(-1, 3, size=(4000, 5)), classes=range(3))
+    rows, some = _answer_model.few_answers(many, 0)
+    assert 500 <= len(rows) < 4000
+    assert len(some.item) == pytest.approx(5000, rel=0.1)
+    assert_array_equal(some.to_codes(), many.to_codes()[rows])
+    assert _answer_model.few_answers(many, 0)[1].item.tolist() == some.item.tolist()
+
+
+def test_everybody_on_the_same_few_items_is_learnt_alike_by_every_seed():
+    """Sixty items, hard or easy for all 300 people alike: what they say together must not pass for certain."""
+    rng = np.random.default_rng(0)
+
+    def answers(y, n_people):
+        right = rng.random((len(y), n_people)) < rng.choice([0.25, 0.9], size=(len(y), 1))
+        return np.where(right, y[:, None], (y[:, None] + rng.integers(1, 3, size=right.shape)) % 3)
+
+    y, y_new = rng.integers(3, size=60), rng.integers(3, size=400)
+    X, X_new = (rng.normal(size=(len(truth), 4)) + np.eye(3, 4)[truth] for truth in (y, y_new))
+    given, new = answers(y, 300), np.full((400, 300), -1)
+    new[:, :15] = answers(y_new, 15)
+    for seed in range(4):
+        team = ConfidenceDeferral(LogisticRegression(), random_state=seed).fit(X, y, given)
+        proba = team.predict_team_proba(X_new, new)
+        assert team._exponents.correlation > 0.05
+        assert abs(proba.max(1).mean() - (proba.argmax(1) == y_new).mean()) < 0.12
+
+
+def test_one_class_is_certain(crowd):
+    only = FrozenEstimator(GaussianNB().fit(crowd.X, np.ones(len(crowd.X), dtype=int)))
+    ones = np.ones_like(crowd.annotations)
+    team = ConfidenceDeferral(only, random_state=0).fit(crowd.X, ones[:, 0], ones)
+    assert_allclose(team.predict_team_proba(crowd.X, ones), 1)

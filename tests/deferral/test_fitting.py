@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from _instances import INSTANCES, make_crowd
+from _instances import INSTANCES, make_crowd, of_kind
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
@@ -116,3 +116,19 @@ def test_a_class_that_only_experts_name_is_an_answer_and_wrong(deferrer):
     asked = (deferral >= 0) & (weight[np.arange(len(X)), deferral] > 0)
     score = np.where(asked, expected[np.arange(len(X)), deferral], own).mean()
     assert deferrer.score(X, y, annotations=annotations) == pytest.approx(score)
+
+
+@pytest.mark.parametrize(
+    "instance", [i for i in of_kind("deferrer") if "workload" in i.estimator.get_params()], ids=str
+)
+def test_bounds_that_are_taken_back_are_gone(instance):
+    crowd = make_crowd()
+    bounded = clone(instance.estimator).set_params(workload={0: (0, 0)})
+    bounded.fit(crowd.X, crowd.y, annotations=crowd.annotations)
+    assert bounded.workload_[0] == 0
+    free = bounded.set_params(workload=None)
+    (on_path,) = free.coverage_path([0.5], X_unlabeled=crowd.X)
+    free.recalibrate(crowd.X)
+    fresh = clone(instance.estimator).fit(crowd.X, crowd.y, annotations=crowd.annotations)
+    for team in (free, on_path):
+        np.testing.assert_allclose(team.selection_, fresh.selection_)

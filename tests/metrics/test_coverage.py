@@ -220,6 +220,17 @@ def test_report_of_combined_labels_by_hand():
     assert dear["combined_accuracy"] == 0.75
 
 
+def test_a_class_may_have_the_name_of_a_column():
+    y = ["truth", "deferred", "deferred"]
+    report = deferral_report(y, [0, -1, -1], ["truth", "deferred", "truth"], [["truth"], ["truth"], ["truth"]])
+    assert report["confusion"] == {
+        "truth": ["deferred", "truth"],
+        "class deferred": [pytest.approx(1 / 3), 0.0],
+        "class truth": [pytest.approx(1 / 3), 0.0],
+        "deferred": [0.0, pytest.approx(1 / 3)],
+    }
+
+
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(2, 4))
 def test_calibration_of_combined_labels(seed, n, n_classes):
     rng = np.random.default_rng(seed)
