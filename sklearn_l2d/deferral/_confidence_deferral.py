@@ -202,23 +202,22 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
         right, price = self._terms()
         worth = right - price[:, None] + offsets[:-1, None]  # of asking, where the class is certain
         among = live[undominated(worth[live])]
-        some = right[among], price[among]
 
         def duels():
             step = max(1, _BLOCK // (len(among) + 1))
             for start in range(0, max(1, len(proba)), step):
-                scores = self._compare(proba[start : start + step], some) + offsets[np.append(among, -1)]
-                duel = Duel.of(scores)
+                some = proba[start : start + step]
+                human = some @ right[among].T  # as in `_compare`, but in place
+                human -= price[among]
+                human += offsets[among]
+                duel = Duel.between(human, some.max(1) + offsets[-1])
                 yield duel._replace(target=among[duel.target]) if len(among) else duel
 
         return Duel.joined(duels(), len(proba))
 
-    def _compare(self, proba, terms=None):
-        """Probability (n, n_targets + 1) of being right, less the cost of asking, from class probabilities.
-
-        `terms` are those of the targets to compare, all by default.
-        """
-        right, price = self._terms() if terms is None else terms
+    def _compare(self, proba):
+        """Probability (n, n_targets + 1) of being right, less the cost of asking, from class probabilities."""
+        right, price = self._terms()
         return expected_correctness(proba, right) - np.append(price, 0.0)
 
     def _terms(self):

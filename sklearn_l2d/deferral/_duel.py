@@ -24,10 +24,15 @@ class Duel(NamedTuple):
     @classmethod
     def of(cls, scores):
         """The duel in scores (n, n_targets + 1), the classifier last."""
-        if scores.shape[1] == 1:
-            return cls(np.full(len(scores), -1), np.full(len(scores), -np.inf), scores[:, 0])
-        target = scores[:, :-1].argmax(1)
-        return cls(target, scores[np.arange(len(scores)), target], scores[:, -1])
+        return cls.between(scores[:, :-1], scores[:, -1])
+
+    @classmethod
+    def between(cls, human, classifier):
+        """The duel between the targets with scores `human` (n, n_targets) and the classifier (n,)."""
+        if human.shape[1] == 0:
+            return cls(np.full(len(human), -1), np.full(len(human), -np.inf), classifier)
+        target = human.argmax(1)
+        return cls(target, human[np.arange(len(human)), target], classifier)
 
     @classmethod
     def joined(cls, duels, n):
