@@ -688,6 +688,13 @@ class Votes:
 
     def _of_items(self, rows):
         """Votes for some items: a slice, positions or a mask."""
+        if isinstance(rows, slice) and rows.step in (None, 1):  # their answers lie side by side
+            start, stop, _ = rows.indices(self.n_items)
+            stop = max(start, stop)
+            answers = slice(*np.searchsorted(self.item, [start, stop]))
+            kept = {"n_items": stop - start, "tasks": None if self.tasks is None else self.tasks[start:stop]}
+            item = self.item[answers].astype(np.int64) - start
+            return self._with(item, self.annotator[answers], self.label[answers], **kept)
         rows = _select(rows, self.n_items, "items")
         item, answer = ragged_rows(self.starts, rows)
         tasks = None if self.tasks is None else self.tasks[rows]

@@ -21,7 +21,7 @@ from tqdm.auto import tqdm
 
 from .._encoding import Votes, open_parquet, some
 from .._last_step import split_steps
-from .._numerics._matrices import entries
+from .._numerics._matrices import answer_weights
 from .._sklearn import warn
 from ..annotations import encode_votes, from_long
 from ._arguments import check_writable
@@ -178,16 +178,7 @@ def decide_file(
     label_type = pa.array(team.deferrer.classes_.tolist()).type
 
     def decide(X, start):
-        first, last = np.searchsorted(votes.item, [start, start + len(X)])
-        answered = slice(first, last)
-        batch = Votes(
-            votes.item[answered] - start,
-            votes.annotator[answered],
-            votes.label[answered],
-            len(X),
-            votes.classes,
-            votes.annotators,
-        )
+        batch = votes[start : start + len(X)]
         X = team.transform(X)
         if decision == "draw":
             table = team.deferrer.route(X, available=batch.to_sparse() > 0)
@@ -289,9 +280,7 @@ class FittedTeam:
         The column expert holds the names of all who voted.
         """
         deferral = self.deferrer.predict_deferral(X)
-        target = deferral[votes.item]
-        weight = entries(self.deferrer.selection_, np.maximum(target, 0), votes.annotator)
-        counted = votes.select((target >= 0) & (weight > 0))
+        counted = votes.select(answer_weights(self.deferrer.selection_, deferral, votes) > 0)
         return self._by_many(np.append(self.deferrer.targets_, _CLASSIFIER)[deferral], counted)
 
     def put_together(self, votes):

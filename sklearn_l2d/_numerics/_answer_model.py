@@ -12,6 +12,8 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.sparse import csr_array
 from scipy.special import betaln, digamma, expit, gammaln, logit, logsumexp
 
+from ._matrices import rows_of
+
 _FLOOR = 1e-3  # least probability of a right and of a wrong answer in a prior row
 _STRENGTHS = (0.5, 2000.0)  # of the prior rows, in answers
 _LARGEST_SHARE = 0.3  # of the shaped errors: the archive often holds the votes on the labelled items, which flatters it
@@ -93,9 +95,14 @@ def fit_answer_model(item, expert, label, n_experts, truth, shape=None):
     -------
     model : AnswerModel
     """
-    own, right, seen = count_answers(item, expert, label, n_experts, truth)
-    n_classes = truth.shape[1]
-    pooled = np.bincount(own.indices * n_classes + _rows_of(own) % n_classes, own.data, n_classes**2)
+    model = fit_counts(*count_answers(item, expert, label, n_experts, truth))
+    return model if shape is None else with_share(model, expert, label, shape, truth[item])
+
+
+def fit_counts(own, right, seen):
+    """As `fit_answer_model` without `shape`, from answers that are counted, in the form of an `AnswerModel`."""
+    n_classes = own.shape[1]
+    pooled = np.bincount(own.indices * n_classes + rows_of(own) % n_classes, own.data, n_classes**2)
     pooled = pooled.reshape(n_classes, n_classes)
     errors = pooled * (1 - np.eye(n_classes))
     made = errors > 0
@@ -109,8 +116,7 @@ def fit_answer_model(item, expert, label, n_experts, truth, shape=None):
         fits.append((*_dirichlet_strength(prior, own.data, seen), accuracy, offset))
     _, strength, accuracy, offset = max(fits, key=lambda fit: fit[0])
     rest = errors, error_strength, strength, center, center_strength, offset
-    model = AnswerModel(own, right, seen, accuracy, *rest, share=0.0)
-    return model if shape is None else with_share(model, expert, label, shape, truth[item])
+    return AnswerModel(own, right, seen, accuracy, *rest, share=0.0)
 
 
 def with_answers(model, item, expert, label, truth):
@@ -252,9 +258,9 @@ def count_answers(item, expert, label, n_experts, truth):
     place = _row(expert, label, n_classes), item
     answers = csr_array((np.ones(len(item)), place), (n_experts * n_classes, n_items))
     own = csr_array(answers @ csr_array(truth))
-    cell = _rows_of(own) // n_classes * n_classes + own.indices
+    cell = rows_of(own) // n_classes * n_classes + own.indices
     seen = np.bincount(cell, own.data, n_experts * n_classes).reshape(n_experts, n_classes)
-    is_right = _rows_of(own) % n_classes == own.indices
+    is_right = rows_of(own) % n_classes == own.indices
     right = np.bincount(cell[is_right], own.data[is_right], n_experts * n_classes).reshape(n_experts, n_classes)
     return own, right, seen
 
@@ -262,10 +268,6 @@ def count_answers(item, expert, label, n_experts, truth):
 def _row(expert, label, n_classes):
     """Number of the row of an expert and an answer, in a type that holds it."""
     return np.asarray(expert, dtype=np.int64) * n_classes + label
-
-
-def _rows_of(own):
-    return np.repeat(np.arange(own.shape[0]), np.diff(own.indptr))
 
 
 def _beta_prior(right, seen):
@@ -373,7 +375,7 @@ def with_share(model, expert, label, shape, truth):
 def _prior_of_own(own, accuracy, wrong):
     """Probabilities that the prior rows give to the answers seen, in the order of ``own.data``."""
     n_classes = len(wrong)
-    expert, answer = np.divmod(_rows_of(own), n_classes)
+    expert, answer = np.divmod(rows_of(own), n_classes)
     right = accuracy[expert, own.indices]
     return np.where(answer == own.indices, right, (1 - right) * wrong[own.indices, answer])
 

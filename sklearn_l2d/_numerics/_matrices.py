@@ -82,6 +82,22 @@ def entries(matrix, rows, columns):
     return matrix.data[found] * (places[found] == wanted)
 
 
+def answer_weights(selection, deferral, votes):
+    """Weight (n_answers,) by which the target of an item selects the author of each answer; 0 for the classifier's.
+
+    Parameters
+    ----------
+    selection : ndarray or csr_array of shape (n_targets, n_experts)
+        Selection weights.
+    deferral : ndarray of int of shape (n_items,)
+        Target of each item, -1 for the classifier.
+    votes : Votes
+        Answers of the experts.
+    """
+    target = deferral[votes.item]
+    return entries(selection, np.maximum(target, 0), votes.annotator) * (target >= 0)
+
+
 def ragged_rows(starts, rows):
     """Entries of some rows of a ragged array, one after the other.
 

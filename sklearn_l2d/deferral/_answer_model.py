@@ -10,11 +10,11 @@ _ENOUGH_ANSWERS, _ENOUGH_ITEMS, _MOST_OF_AN_ITEM = 5_000, 500, 20  # from which 
 _BLOCK = 1 << 21  # log-likelihoods, of an answer and a class, that are computed at once
 
 
-def answers_of(votes, truth):
-    """Answers (n_experts, C * C) of the annotators of votes, sparse, by answer and true class."""
+def count_votes(votes, truth):
+    """What a `Roster` counts of the annotators of votes on items with a distribution (n, C) of the truth: a dict."""
     n_experts, n_classes = len(votes.annotators), truth.shape[1]
-    own, _, _ = count_answers(votes.item, votes.annotator, votes.label, n_experts, truth)
-    return csr_array(own.reshape((n_experts, n_classes**2)))
+    own, right, seen = count_answers(votes.item, votes.annotator, votes.label, n_experts, truth)
+    return {"right": right, "seen": seen, "answers": csr_array(own.reshape((n_experts, n_classes**2)))}
 
 
 def few_answers(votes, seed):

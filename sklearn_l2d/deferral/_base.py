@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._annotated_target import split_target
 from .._encoding import Votes, is_frame, make_votes
-from .._numerics._answer_model import fit_answer_model
+from .._numerics._answer_model import fit_counts
 from .._numerics._answers import expected_correctness
 from .._numerics._assignment import assign_members
 from .._numerics._fusion import Exponents
-from .._numerics._matrices import dense_if_small, entries, identity
+from .._numerics._matrices import answer_weights, dense_if_small, entries, identity
 from .._sklearn import atomic, atomic_fit, check_weights, not_for_scorers, warn
 from .._validation import Items, check_annotations, check_answers, check_items, check_labels, name_list
 from ..crowd import NetClassifier
@@ -604,7 +604,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     def _learn_answers(self, team):
         """Learn how the experts answer, and how much the classifier and their answers count."""
         votes, truth = team.votes, np.eye(len(self.classes_))[team.y_codes]
-        model = fit_answer_model(votes.item, votes.annotator, votes.label, len(votes.annotators), truth)
+        model = fit_counts(*self._roster.counts)
         rows, some = few_answers(votes, self._seed)
         log_prior = vars(self).pop("_judged", None)
         log_prior = None if log_prior is None else log_prior[rows]
@@ -741,8 +741,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     def _vote(self, deferral, votes):
         """Rows that a target decides and its weighted vote."""
-        target = deferral[votes.item]
-        weight = entries(self._selection, np.maximum(target, 0), votes.annotator) * (target >= 0)
+        weight = answer_weights(self._selection, deferral, votes)
         n_classes = len(self.classes_)
         cells = votes.item * np.int64(n_classes) + votes.label
         ballots = np.bincount(cells, weight, minlength=len(votes) * n_classes).reshape(-1, n_classes)

@@ -10,10 +10,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from .._numerics._answers import tally_votes
 from .._sklearn import HasMethods, Interval, StrOptions, atomic, take_rows
 from ..cluster import AnnotatorLDA
-from ._answer_model import answers_of
+from ._answer_model import count_votes
 from ._classifier import with_seed
 from ._gate import GatedDeferrer
 from ._settings import check_omega
@@ -428,15 +427,9 @@ class ClusterDeferral(GatedDeferrer):
         if self.clusterer_ is None:
             raise ValueError("fitted with a ready omega, which says nothing about newcomers; give a clusterer instead.")
         names, _, votes = self._check_newcomers(experts, X, annotations)
-        truth = self._truth(X, y)
-        right, seen = tally_votes(votes, truth)
         membership = expert_membership(self.clusterer_, X, votes)
         newcomers = self._roster._replace(
-            experts=names,
-            right=right,
-            seen=seen,
-            answers=answers_of(votes, truth),
-            details={"membership": membership},
+            experts=names, details={"membership": membership}, **count_votes(votes, self._truth(X, y))
         )
         omega = self.grouping_.assign(newcomers.correctness, membership)
         self._set_roster(self._roster.joined_by(newcomers._replace(omega=omega)))

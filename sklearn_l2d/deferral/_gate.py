@@ -12,7 +12,7 @@ from scipy.special import log_softmax
 from sklearn.model_selection import KFold
 
 from .._annotated_target import split_target
-from .._numerics._answers import expected_correctness, tally_votes
+from .._numerics._answers import expected_correctness
 from .._numerics._evidence import Evidence, answer_evidence
 from .._numerics._gate_posterior import gate_log_likelihood, gate_posterior, target_log_likelihood
 from .._numerics._matrices import dense_if_small, identity, is_small
@@ -21,7 +21,7 @@ from .._torch._modules import Single, ensemble_for
 from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, predict_log_proba, train
 from .._validation import check_answers
 from ..crowd import NetClassifier
-from ._answer_model import answers_of
+from ._answer_model import count_votes
 from ._base import BaseDeferrer
 from ._coverage import CoverageMixin, starting_offsets
 from ._duel import Duel
@@ -405,10 +405,8 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
             1,
             False,
         )
-        right, seen = tally_votes(votes, truth)
-        before = self._roster
-        answers = before.answers + answers_of(votes, truth)
-        self._roster = before._replace(right=before.right + right, seen=before.seen + seen, answers=answers)
+        before, counts = self._roster, count_votes(votes, truth)
+        self._roster = before._replace(**{name: getattr(before, name) + more for name, more in counts.items()})
         self._margins = None  # these were margins of the previous gate
 
     def _decision_cost(self):

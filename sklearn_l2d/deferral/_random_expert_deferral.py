@@ -1,13 +1,12 @@
 """Deferral to a random expert."""
 
 import numpy as np
-from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
-from .._numerics._answers import tally_votes
+from .._encoding import Votes
 from .._sklearn import atomic
 from .._validation import name_list
-from ._answer_model import answers_of
+from ._answer_model import count_votes
 from ._gate import GatedDeferrer
 
 
@@ -186,16 +185,12 @@ class RandomExpertDeferral(GatedDeferrer):
         if len(self.targets_) == 0:
             raise ValueError("fitted without experts: there is no group to join; call fit with annotations.")
         names = name_list(experts)
-        right = seen = np.zeros((len(names), len(self.classes_)))
-        answers = csr_array((len(names), len(self.classes_) ** 2))
+        counts = count_votes(Votes([], [], [], 0, self.classes_, names), np.empty((0, len(self.classes_))))
         if annotations is not None:
             if X is None:
                 raise ValueError("X is None, but annotations are answers to items; pass these items, or neither.")
             _, _, votes = self._check_newcomers(names, X, annotations)
             if y is not None:
-                truth = self._known_truth(X, y)
-                (right, seen), answers = tally_votes(votes, truth), answers_of(votes, truth)
-        newcomers = self._roster._replace(
-            experts=names, omega=np.ones((len(names), 1)), right=right, seen=seen, answers=answers
-        )
+                counts = count_votes(votes, self._known_truth(X, y))
+        newcomers = self._roster._replace(experts=names, omega=np.ones((len(names), 1)), **counts)
         self._set_roster(self._roster.joined_by(newcomers))

@@ -6,10 +6,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._numerics._answer_model import AnswerModel, with_experts
-from .._numerics._answers import prior_strengths, shrunken_correctness, tally_votes
+from .._numerics._answers import prior_strengths, shrunken_correctness
 from .._numerics._matrices import normalised_rows, stacked
 from ..annotations import from_long
-from ._answer_model import answers_of
+from ._answer_model import count_votes
 
 _BY_EXPERT = "experts", "omega", "right", "seen", "answers"  # with a row for each expert
 
@@ -50,11 +50,15 @@ class Roster(NamedTuple):
         return shrunken_correctness(self.right, self.seen, *self.prior)
 
     @property
+    def counts(self):
+        """Answers, right answers and answers per true class, in the form of an `AnswerModel`."""
+        n_experts, n_classes = self.seen.shape
+        return csr_array(self.answers.reshape((n_experts * n_classes, n_classes))), self.right, self.seen
+
+    @property
     def answer_model(self):
         """`AnswerModel` of the experts."""
-        n_experts, n_classes = self.seen.shape
-        own = csr_array(self.answers.reshape((n_experts * n_classes, n_classes)))
-        return with_experts(self.answering, own, self.right, self.seen)
+        return with_experts(self.answering, *self.counts)
 
     def without(self, names):
         """The roster without some of the experts."""
@@ -83,10 +87,9 @@ class Roster(NamedTuple):
 def new_roster(votes, y_codes):
     """`Roster` of the annotators of votes on items of known truth, who belong nowhere yet."""
     experts = votes.annotators
-    truth = np.eye(len(votes.classes))[y_codes]
-    right, seen = tally_votes(votes, truth)
-    nowhere = np.empty((len(experts), 0))
-    return Roster(experts, nowhere, right, seen, answers_of(votes, truth), prior_strengths(right, seen), {})
+    counts = count_votes(votes, np.eye(len(votes.classes))[y_codes])
+    prior = prior_strengths(counts["right"], counts["seen"])
+    return Roster(experts=experts, omega=np.empty((len(experts), 0)), **counts, prior=prior, details={})
 
 
 def plain_selection(omega):

@@ -3,10 +3,9 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._numerics._answers import tally_votes
 from .._numerics._matrices import one_hot, widened
 from .._sklearn import atomic
-from ._answer_model import answers_of
+from ._answer_model import count_votes
 from ._roster import insert_zeros
 
 _TIE = 1e-9  # above rounding errors, below any difference that matters
@@ -49,16 +48,13 @@ class TallyMixin:
             raise ValueError("y is None, but newcomers are judged by what they got right; pass the true labels.")
         names, items, votes = self._check_newcomers(experts, X, annotations)
         truth = self._known_truth(X, y)
-        right, seen = tally_votes(votes, truth)
         details = self._describe(items, truth.argmax(1), votes)
         self._add_targets(names)
         newcomers = self._roster._replace(
             experts=names,
             omega=self._place(names),
-            right=right,
-            seen=seen,
-            answers=answers_of(votes, truth),
             details=details,
+            **count_votes(votes, truth),
         )
         self._set_roster(self._roster.joined_by(newcomers))
 

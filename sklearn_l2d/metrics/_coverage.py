@@ -8,7 +8,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from .._encoding import check_classes, make_votes, sorted_labels
-from .._numerics._matrices import dense_if_small, entries, identity, normalised_rows
+from .._numerics._matrices import answer_weights, dense_if_small, identity, normalised_rows
 from .._sklearn import check_weights
 
 
@@ -172,13 +172,12 @@ def _check_routing(deferral, selection, n_experts):
 def _serve(deferral, selection, votes, sample_weight):
     deferral, selection = _check_routing(deferral, selection, len(votes.annotators))
     check_consistent_length(deferral, votes, sample_weight)
-    human = deferral >= 0
-    weight = entries(selection, np.maximum(deferral, 0)[votes.item], votes.annotator) * human[votes.item]
+    weight = answer_weights(selection, deferral, votes)
     total = np.bincount(votes.item, weight, minlength=len(votes))
     weight = np.divide(weight, total[votes.item], out=np.zeros_like(weight), where=total[votes.item] > 0)
     sample_weight = check_weights(sample_weight, deferral)
     alone = total == 0
-    return _Service(votes.item, votes.annotator, weight, alone * 1.0, deferral, human & alone, sample_weight)
+    return _Service(votes.item, votes.annotator, weight, alone * 1.0, deferral, (deferral >= 0) & alone, sample_weight)
 
 
 def _correctness(y_true, y_classifier, annotations, missing_label):
