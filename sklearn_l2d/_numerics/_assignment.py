@@ -11,6 +11,7 @@ from scipy.sparse import coo_array, csr_array, hstack, issparse
 from scipy.sparse.csgraph import maximum_flow
 
 from .._sklearn import one_blas_thread
+from ._shares import conjugate_gradients
 
 # Weight of going unserved: far below any selection weight, so that only full capacities bring it up.
 _UNSERVED = np.exp(-30.0)
@@ -186,7 +187,8 @@ def _within_capacity(prior, cells, sizes, capacity):
         def multiply(v):
             return (1 + damping) * v - factor * (gather @ (curve * (spread @ (factor * v))))
 
-        return _conjugate_gradients(multiply, -(active * excess) / root) / root
+        step = conjugate_gradients(multiply, -(active * excess) / root, 1.0, tol=_STEP_TOL, max_iter=_MAX_PRODUCTS)
+        return step / root
 
     tilt, damping = np.zeros(len(limit)), 0.1
     value, error, excess, state = evaluate(tilt)
@@ -203,22 +205,6 @@ def _within_capacity(prior, cells, sizes, capacity):
         damping *= 0.1 if better else 10.0
     scale, sums, _ = state
     return prior * scale[cells.expert] / sums[cells.block]
-
-
-def _conjugate_gradients(multiply, right):
-    """Roughly solve the positive definite equations `multiply(x) = right`."""
-    x, rest, direction = np.zeros_like(right), right, right
-    squares = right @ right
-    enough = _STEP_TOL**2 * squares
-    for _ in range(_MAX_PRODUCTS):
-        if squares <= enough:
-            break
-        product = multiply(direction)
-        length = squares / (direction @ product)
-        x, rest = x + length * direction, rest - length * product
-        squares, before = rest @ rest, squares
-        direction = rest + squares / before * direction
-    return x
 
 
 def _round(quotas, cells, sizes, rng):

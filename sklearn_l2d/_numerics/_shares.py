@@ -210,24 +210,49 @@ class Curvature(NamedTuple):
     shares: np.ndarray
 
     def solve(self, gradient):
-        """Roughly the Newton step, by conjugate gradients that stop where the function is flat."""
+        """Roughly the Newton step, which ends where the function is flat."""
         scale = np.maximum(self.shares, _RIDGE)
-        step, residual = np.zeros(len(gradient)), gradient.copy()
-        direction = preconditioned = residual / scale
-        slope = residual @ preconditioned
-        for _ in range(_CG_ITERATIONS):
-            image = self.product(direction)
-            curvature = direction @ image
-            if curvature <= _FLAT * (direction * scale) @ direction:
-                return step if step.any() else preconditioned
-            step += slope / curvature * direction
-            residual -= slope / curvature * image
-            if np.linalg.norm(residual) <= _CG_TOL * np.linalg.norm(gradient):
-                break
-            preconditioned = residual / scale
-            before, slope = slope, residual @ preconditioned
-            direction = preconditioned + slope / before * direction
-        return step
+        return conjugate_gradients(self.product, gradient, scale, tol=_CG_TOL, max_iter=_CG_ITERATIONS, flat=_FLAT)
+
+
+def conjugate_gradients(product, right, scale, *, tol, max_iter, flat=0.0):
+    """Roughly solve ``product(x) = right`` for a symmetric matrix without negative eigenvalues.
+
+    Parameters
+    ----------
+    product : callable
+        Returns the product of the matrix and a vector.
+    right : ndarray of shape (n,)
+        Right-hand side.
+    scale : ndarray of shape (n,) or float
+        Roughly the diagonal of the matrix.
+    tol : float
+        Norm of the error, relative to that of `right`, that is small enough.
+    max_iter : int
+        Largest number of products.
+    flat : float, default=0.0
+        Curvature, relative to `scale`, of directions in which no step is taken; the steps so far are returned then.
+
+    Returns
+    -------
+    x : ndarray of shape (n,)
+    """
+    x, residual = np.zeros(len(right)), right.copy()
+    direction = preconditioned = residual / scale
+    slope = residual @ preconditioned
+    for _ in range(max_iter):
+        image = product(direction)
+        curvature = direction @ image
+        if curvature <= flat * (direction * scale) @ direction:
+            return x if x.any() else preconditioned
+        x += slope / curvature * direction
+        residual -= slope / curvature * image
+        if np.linalg.norm(residual) <= tol * np.linalg.norm(right):
+            break
+        preconditioned = residual / scale
+        before, slope = slope, residual @ preconditioned
+        direction = preconditioned + slope / before * direction
+    return x
 
 
 def minimise_share_dual(evaluate, curvature, lower, upper, start, *, overlap=1, tol=1e-8, max_iter=200):
