@@ -29,6 +29,7 @@ _SHORTCUTS = {
     "AnnotatedTarget": "annotations",
     "AnnotatorLDA": "cluster",
     "ClusterDeferral": "deferral",
+    "PanelDeferral": "deferral",
     "anonymize": "annotations",
     "encode_annotations": "annotations",
     "from_long": "annotations",

@@ -52,8 +52,13 @@ def fuse(log_prior, item, log_likelihood, exponents):
     log_posterior : ndarray of shape (n_items, n_classes)
         An item without answers keeps the classifier's probabilities.
     """
-    size = np.bincount(item, minlength=len(log_prior))[:, None]
-    evidence = sum_by_item(log_likelihood, item, len(log_prior))
+    size = np.bincount(item, minlength=len(log_prior))
+    return posterior(log_prior, sum_by_item(log_likelihood, item, len(log_prior)), size, exponents)
+
+
+def posterior(log_prior, evidence, n_answers, exponents):
+    """As `fuse`, from the sum `evidence` (n_items, n_classes) of the log-likelihoods of `n_answers` (n_items,)."""
+    size = n_answers[:, None]
     design = 1 + exponents.correlation * (size - 1)
     fused = (exponents.prior * log_prior + exponents.answers * evidence) / np.where(size > 0, design, 1.0)
     return log_softmax(np.where(size > 0, fused, log_prior), axis=1)

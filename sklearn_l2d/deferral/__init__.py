@@ -7,6 +7,7 @@ from ._confidence_deferral import ConfidenceDeferral
 from ._expert_agnostic_deferral import ExpertAgnosticDeferral
 from ._mixture_of_experts import MixtureOfExpertsDeferral
 from ._one_stage import OneStageDeferral
+from ._panel_deferral import PanelDeferral
 from ._population_deferral import PopulationDeferral
 from ._probabilistic_deferral import ProbabilisticDeferral
 from ._random_expert_deferral import RandomExpertDeferral
@@ -22,6 +23,7 @@ __all__ = [
     "ExpertAgnosticDeferral",
     "MixtureOfExpertsDeferral",
     "OneStageDeferral",
+    "PanelDeferral",
     "PopulationDeferral",
     "ProbabilisticDeferral",
     "RandomExpertDeferral",

@@ -315,13 +315,13 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         if decision == "combine":
             proba, cost = self.predict_team_proba(X, annotations), self._decision_cost()
             return self.classes_[proba.argmax(1) if cost is None else (proba @ cost).argmin(1)]
-        deferral, labels = self._decide(X)
+        items, deferral, labels = self._decide(X)
         if self.n_experts_ == 0:
             return labels
         votes = check_answers(annotations, len(labels), self, "predict_team")
         if decision == "draw":
             given = votes.to_sparse()
-            who = self._draw(deferral, given, None)
+            who = self._choose_experts(items, deferral, given, None)
             rows = np.flatnonzero(who >= 0)
             answers = entries(given, rows, who[rows]) - 1
         else:
@@ -401,7 +401,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         y, annotations = split_target(y, annotations)
-        deferral, labels = self._decide(X)
+        _, deferral, labels = self._decide(X)
         y = column_or_1d(y)
         check_consistent_length(labels, y, sample_weight)
         if self.n_experts_ == 0:
@@ -697,10 +697,10 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         return self._masked(self._scores(items))
 
     def _decide(self, X):
-        """Target codes of items, and their labels by the classifier."""
+        """Checked items, their target codes, and their labels by the classifier."""
         check_is_fitted(self)
         items = self._check_items(X)
-        return self._duel(items).chosen, self.classifier_.predict(items.given)
+        return items, self._duel(items).chosen, self.classifier_.predict(items.given)
 
     def _duel(self, items):
         """`Duel` by the final scores of items, which are computed for some rows at a time."""
@@ -721,10 +721,11 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """Target codes and experts of items; arguments as in `assign_experts`."""
         if on_overflow not in ("classifier", "raise"):
             raise ValueError(f"on_overflow={on_overflow!r} is neither 'classifier' nor 'raise'.")
-        deferral = self.predict_deferral(X)
-        assignment = self._draw(
-            deferral, self._check_available(available, len(deferral)), self._check_capacity(capacity)
-        )
+        check_is_fitted(self)
+        items = self._check_items(X)
+        available, capacity = self._check_available(available, len(items)), self._check_capacity(capacity)
+        deferral = self._duel(items).chosen
+        assignment = self._choose_experts(items, deferral, available, capacity)
         overflow = int(((deferral >= 0) & (assignment < 0)).sum())
         if overflow:
             message = (
@@ -736,7 +737,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             warn(message + "; the classifier decides them.")
         return deferral, assignment
 
-    def _draw(self, deferral, available, capacity):
+    def _choose_experts(self, items, deferral, available, capacity):
+        """Experts of items, by their target codes; -1 for the classifier's and where nobody can serve."""
         return assign_members(deferral, self._selection, available, capacity, rng=np.random.default_rng(self._seed))
 
     def _vote(self, deferral, votes):

@@ -221,16 +221,22 @@ def row_weights(class_weight, y):
     return weight
 
 
+def error_costs(error_cost, n_classes):
+    """Checked `error_cost` as an array (n_classes, n_classes), or None."""
+    if error_cost is None:
+        return None
+    error_cost = as_floats(error_cost, "error_cost")
+    if error_cost.shape != (n_classes, n_classes) or not (np.isfinite(error_cost) & (error_cost >= 0)).all():
+        raise ValueError(
+            f"error_cost of shape {error_cost.shape} must be non-negative, finite and of shape "
+            f"{(n_classes, n_classes)}, one row per true class."
+        )
+    return error_cost
+
+
 def check_error_cost(error_cost, n_classes, smoothing):
     """Check `error_cost` and return the likelihood (C, C) of the truth given an answer."""
-    if error_cost is not None:
-        error_cost = np.asarray(error_cost, dtype=float)
-        if error_cost.shape != (n_classes, n_classes) or not (np.isfinite(error_cost) & (error_cost >= 0)).all():
-            raise ValueError(
-                f"error_cost of shape {error_cost.shape} must be non-negative, finite and of shape "
-                f"{(n_classes, n_classes)}, one row per true class."
-            )
-    return answer_likelihood(n_classes, smoothing, error_cost)
+    return answer_likelihood(n_classes, smoothing, error_costs(error_cost, n_classes))
 
 
 def consultation_nats(cost, experts, targets, omega, n_classes, smoothing):

@@ -1,0 +1,103 @@
+"""How much the next answer to an item is worth before it is given."""
+
+import numpy as np
+
+from ._answer_model import answer_log_likelihood
+
+_BLOCK = 1 << 19  # joint probabilities that are computed at once
+_INFORMATION = 0.1  # worth of a nat, in errors
+
+
+def answer_worth(proba, n_answers, model, exponents, cost=None):
+    """Worth of the answer of every expert about every item.
+
+    The expected gain in accuracy of the decision, or the fall of its expected cost, and a tenth of the mutual
+    information of answer and truth, in nats: one answer rarely overturns a decision on its own, but prepares the next.
+    The answer counts as it will in `fuse`, by the power ``b / (1 + r n_answers)`` of its likelihood: the more people
+    have answered, the less is another worth, since people err alike.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n, n_classes)
+        Current probabilities of the truth.
+    n_answers : ndarray of int of shape (n,)
+        Number of answers that they contain.
+    model : AnswerModel
+    exponents : Exponents
+    cost : ndarray of shape (n_classes, n_classes), default=None
+        Cost of deciding for the class of the column where that of the row is true; None if every error costs 1.
+
+    Returns
+    -------
+    worth : ndarray of shape (n, n_experts)
+        In errors, at least 0.
+    """
+    n_experts, n_classes = model.seen.shape
+    worth = np.empty((len(proba), n_experts))
+    for experts in _slices(n_experts, n_classes**2):
+        log_likelihood = _of_answers(model, np.arange(n_experts)[experts])
+        for size in np.unique(n_answers):
+            likelihood = _tempered(log_likelihood, exponents, size)
+            flat = likelihood.reshape(n_classes, 1, -1)
+            noise = _entropy(likelihood, 2)
+            rows = np.flatnonzero(n_answers == size)
+            for part in _slices(len(rows), flat.size):
+                some = proba[rows[part]]
+                joint = some.T[:, :, None] * flat
+                told = _told(joint.reshape(n_classes, len(some), -1, n_classes), some @ noise, some, cost)
+                worth[rows[part], experts] = told
+    return worth
+
+
+def worth_of_some(proba, n_answers, experts, model, exponents, cost=None):
+    """As `answer_worth`, of the answers of a few experts about every item: `experts` is (n, k), -1 for nobody."""
+    n_classes = proba.shape[1]
+    worth = np.empty(experts.shape)
+    for part in _slices(len(proba), experts.shape[1] * n_classes**2):
+        some, who = proba[part], experts[part]
+        log_likelihood = _of_answers(model, np.maximum(who, 0).ravel())
+        size = np.repeat(n_answers[part], who.shape[1])[:, None]
+        likelihood = _tempered(log_likelihood, exponents, size).reshape(n_classes, *who.shape, n_classes)
+        joint = some.T[:, :, None, None] * likelihood
+        noise = (some.T[:, :, None] * _entropy(likelihood, 3)).sum(0)
+        worth[part] = _told(joint, noise, some, cost)
+    return worth
+
+
+def _told(joint, noise, proba, cost):
+    """Worth (n, k) by joint probabilities (n_classes, n, k, n_classes) of truth and answer.
+
+    `noise` (n, k) is the entropy of the answer given the truth.
+    """
+    answer = joint.sum(0)
+    information = np.maximum(_entropy(answer, 2) - noise, 0.0)
+    if cost is None:
+        return joint.max(0).sum(2) - proba.max(1, keepdims=True) + _INFORMATION * information
+    least = np.tensordot(cost.T, joint, 1).min(0).sum(2)
+    n_classes = len(cost)
+    error = (cost.sum() - cost.trace()) / (n_classes * (n_classes - 1))
+    return (proba @ cost).min(1)[:, None] - least + _INFORMATION * error * information
+
+
+def _of_answers(model, experts):
+    """Log-likelihoods (n_classes, n, n_classes) by truth, expert and answer, without what is known of an item."""
+    n_classes = len(model.offset)
+    who, label = np.repeat(experts, n_classes), np.tile(np.arange(n_classes), len(experts))
+    return answer_log_likelihood(model, who, label).T.reshape(n_classes, len(experts), n_classes)
+
+
+def _tempered(log_likelihood, exponents, n_answers):
+    """Likelihood of answers, of which each row is a distribution, to the power that they will have."""
+    power = exponents.answers / (1 + exponents.correlation * n_answers)
+    likelihood = np.exp(power * log_likelihood)
+    return likelihood / likelihood.sum(-1, keepdims=True)
+
+
+def _entropy(proba, axis):
+    return -(proba * np.log(np.maximum(proba, 1e-300))).sum(axis)
+
+
+def _slices(n, width):
+    """Slices of n rows, so that arrays of `width` numbers for each row stay small."""
+    step = max(1, _BLOCK // max(width, 1))
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]

@@ -1,0 +1,379 @@
+"""Asking people about items one after the other, each time whoever is worth most: with real or drawn answers."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from .._numerics._answer_model import AnswerModel, answer_log_likelihood, sum_by_item
+from .._numerics._answer_worth import answer_worth, worth_of_some
+from .._numerics._answers import expected_correctness
+from .._numerics._fusion import Exponents, posterior
+from .._numerics._keyed import keyed_uniforms, step_key
+from .._numerics._matching import match_within
+from .._numerics._matrices import entries, rows_of
+
+FEW = 100  # people who are compared about an item
+_LIKE = 0.01  # people whose answers are worth the same but for this share take turns
+_BLOCK = 1 << 21  # pairs of an item and an expert that are compared at once
+
+
+class Asker(NamedTuple):
+    """Rule by which a team asks.
+
+    Attributes
+    ----------
+    model : AnswerModel
+        How M experts answer.
+    exponents : Exponents
+        How much their answers count.
+    cost : ndarray of shape (C, C) or None
+        Cost of a decision (column) for each true class; None if every error costs 1.
+    price : ndarray of shape (M,)
+        Price of asking each expert, in errors.
+    names : ndarray of uint64 of shape (M,)
+        Keys of the experts.
+    threshold : float
+        Worth, less the price, from which somebody is asked.
+    sure : float
+        Probability of the label from which nobody is asked.
+    most : int
+        Largest number of answers to an item.
+    """
+
+    model: AnswerModel
+    exponents: Exponents
+    cost: np.ndarray | None
+    price: np.ndarray
+    names: np.ndarray
+    threshold: float
+    sure: float
+    most: int
+
+    def worth(self, proba, size, keys, who):
+        """Worth (n, k) less the price of asking people `who`: None for all M, or positions (n, k), -1 for nobody.
+
+        Those whose answers are worth nearly the same have random places among one another, which depend on the item:
+        they share the work.
+        """
+        if who is None:
+            worth = answer_worth(proba, size, self.model, self.exponents, self.cost)
+            return worth * _turns(keys, self.names) - self.price
+        worth = worth_of_some(proba, size, who, self.model, self.exponents, self.cost)
+        net = worth * _turns(keys, self.names[who]) - self.price[who]
+        return np.where(who >= 0, net, -np.inf)
+
+    def shortlist(self, proba, keys, shut):
+        """Whom to compare, as in `worth`: of many people those who are most likely to be right, less their price.
+
+        `shut` (n, M) says who cannot be asked.
+        """
+        if len(self.names) <= FEW:
+            return None
+        rank = expected_correctness(proba, self.model.correctness)[:, :-1] * _turns(keys, self.names)
+        rank -= self.price
+        rank[shut] = -np.inf
+        return np.sort(np.argpartition(-rank, FEW - 1, axis=1)[:, :FEW], axis=1)
+
+    def likelihood(self, expert, shape):
+        """Probabilities (n, C, C) of the answers of one expert about each item, by answer and truth."""
+        n_classes = len(self.model.offset)
+        who, label = np.repeat(expert, n_classes), np.tile(np.arange(n_classes), len(expert))
+        shape = None if shape is None else np.repeat(shape, n_classes, axis=0)
+        log_likelihood = answer_log_likelihood(self.model, who, label, shape)
+        return np.exp(log_likelihood).reshape(len(expert), n_classes, n_classes)
+
+    def drawn(self, proba, expert, shape, uniform):
+        """Answers of one expert about each item, drawn by uniform random numbers from what is expected of them."""
+        chance = (self.likelihood(expert, shape) @ proba[:, :, None])[:, :, 0].cumsum(1)
+        return (uniform[:, None] * chance[:, -1:] >= chance[:, :-1]).sum(1)
+
+
+def _turns(keys, names):
+    """Factors of the worth of people, which differ little, and otherwise for every item."""
+    return 1 + _LIKE * keyed_uniforms(keys[:, None], names)
+
+
+class Open(NamedTuple):
+    """Who can still be asked about each item.
+
+    Attributes
+    ----------
+    available : None, ndarray or sparse matrix of bool
+        Of shape (M,) or (n, M), as users give it.
+    heard : csr_array or None
+        Stored entries are answers (n, M) that are known already.
+    asked : ndarray of int of shape (n, t)
+        Who has been asked since, -1 for nobody.
+    """
+
+    available: object
+    heard: csr_array | None
+    asked: np.ndarray
+
+    def shut(self, rows, n_experts):
+        """Who cannot be asked about some items: bool (len(rows), M)."""
+        shut = np.zeros((len(rows), n_experts), dtype=bool)
+        if issparse(self.available):
+            shut |= self.available[rows].toarray() == 0
+        elif self.available is not None:
+            shut |= ~(self.available if self.available.ndim == 1 else self.available[rows])
+        if self.heard is not None:
+            heard = self.heard[rows]
+            shut[rows_of(heard), heard.indices] = True
+        asked = self.asked[rows]
+        place, step = np.nonzero(asked >= 0)
+        shut[place, asked[place, step]] = True
+        return shut
+
+    def with_asked(self, rows, who):
+        """The same after one more question about some items."""
+        step = np.full((len(self.asked), 1), -1)
+        step[rows, 0] = who
+        return self._replace(asked=np.column_stack([self.asked, step]))
+
+
+class Talk:
+    """What is known about n items, which changes with every answer.
+
+    Parameters
+    ----------
+    asker : Asker
+    log_prior : ndarray of shape (n, C)
+        Log-probabilities of the classifier.
+    keys : ndarray of uint64 of shape (n,)
+        Keys of the items.
+    shape : ndarray of shape (n, C) or None
+        What people answer at the items.
+    available : None, ndarray or sparse matrix of bool
+        Who can be asked.
+    """
+
+    n_scenarios = 1  # of the answers so far, for each item
+
+    def __init__(self, asker, log_prior, keys, shape=None, available=None):
+        each = np.repeat(np.arange(len(keys)), self.n_scenarios)
+        self.asker, self.log_prior, self.keys = asker, log_prior[each], keys
+        self.shape = None if shape is None else shape[each]
+        self.evidence, self.size = np.zeros(self.log_prior.shape), np.zeros(len(keys), dtype=int)
+        self.open = Open(available, None, np.empty((len(keys), 0), dtype=int))
+
+    def __len__(self):
+        return len(self.keys)
+
+    def proba(self, rows):
+        """Probabilities (len(rows) * n_scenarios, C) of the truth of some items."""
+        each, size = self._each(rows), np.repeat(self.size[rows], self.n_scenarios)
+        return np.exp(posterior(self.log_prior[each], self.evidence[each], size, self.asker.exponents))
+
+    def hear_votes(self, votes):
+        """Take in answers that are known, a `Votes` on all items."""
+        self.open = self.open._replace(heard=votes.to_sparse())
+        told = self._log_likelihood(votes.item, votes.annotator, votes.label)
+        self.evidence += sum_by_item(told, votes.item, len(self))
+        self.size += np.bincount(votes.item, minlength=len(self))
+
+    def hear(self, rows, who, answers):
+        """Take in the answers (len(rows) * n_scenarios,) to one question about each of some items."""
+        self.open = self.open.with_asked(rows, who)
+        each = self._each(rows)
+        self.evidence[each] += self._log_likelihood(each, np.repeat(who, self.n_scenarios), answers)
+        self.size[rows] += 1
+
+    def hear_drawn(self, rows, who):
+        """Take in answers that are drawn from what is expected of people."""
+        each = self._each(rows)
+        shape = None if self.shape is None else self.shape[each]
+        uniform = self._uniform(rows, self.open.asked.shape[1])
+        whom = np.repeat(who, self.n_scenarios)
+        self.hear(rows, who, self.asker.drawn(self.proba(rows), whom, shape, uniform))
+
+    def compare(self, rows):
+        """Who can be asked about some items, block by block.
+
+        Yields
+        ------
+        who : ndarray of int of shape (n, k) or None
+            As in `Asker.worth`.
+        net : ndarray of shape (n, k)
+            Worth less price, on average over scenarios; -inf where somebody cannot be asked.
+        sure : ndarray of bool of shape (n,)
+            Whether the label is sure enough.
+        """
+        asker, n_experts, d = self.asker, len(self.asker.names), self.n_scenarios
+        for block in np.array_split(rows, max(1, -(-len(rows) * n_experts * d // _BLOCK))):
+            shut = self.open.shut(block, n_experts)
+            shut[self.size[block] >= asker.most] = True
+            proba, keys, size = self.proba(block), self.keys[block], self.size[block]
+            by_scenario = proba.reshape(len(block), d, -1)
+            who = asker.shortlist(by_scenario.mean(1), keys, shut)
+            whom = None if who is None else np.repeat(who, d, axis=0)
+            net = asker.worth(proba, np.repeat(size, d), np.repeat(keys, d), whom)
+            net = net.reshape(len(block), d, -1).mean(1)
+            net[shut if who is None else np.take_along_axis(shut, who, axis=1)] = -np.inf
+            yield who, net, by_scenario.max(2).mean(1) >= asker.sure
+
+    def best(self, rows):
+        """Who is worth most about some items: positions, worth less price, and whether the label is sure enough.
+
+        Somebody is named even if it is not worth the price, and -1 where nobody can be asked.
+        """
+        parts = []
+        for who, net, sure in self.compare(rows):
+            place = net.argmax(1)[:, None]
+            best = (place if who is None else np.take_along_axis(who, place, axis=1))[:, 0]
+            net = np.take_along_axis(net, place, axis=1)[:, 0]
+            parts.append((np.where(np.isneginf(net), -1, best), net, sure))
+        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+
+    def next(self, rows, capacity=None):
+        """Whom to ask about some items next, -1 where it is time to decide; nobody more often than `capacity` (M,)."""
+        threshold = self.asker.threshold
+        if capacity is None:
+            who, net, sure = self.best(rows)
+            return np.where(sure | (net < threshold), -1, who)
+        parts = [
+            (who, np.where(sure[:, None] | (net < threshold), -np.inf, net)) for who, net, sure in self.compare(rows)
+        ]
+        who = None if parts[0][0] is None else np.concatenate([who for who, _ in parts])
+        return match_within(np.concatenate([net for _, net in parts]), who, capacity)
+
+    def without_each(self, votes):
+        """Probabilities (n_answers, C) of the truth without each of the answers `votes` that were heard."""
+        item = votes.item
+        evidence = self.evidence[item] - self._log_likelihood(item, votes.annotator, votes.label)
+        return np.exp(posterior(self.log_prior[item], evidence, self.size[item] - 1, self.asker.exponents))
+
+    def _each(self, rows):
+        """Positions of the scenarios of some items."""
+        return (rows[:, None] * self.n_scenarios + np.arange(self.n_scenarios)).ravel()
+
+    def _uniform(self, rows, step):
+        return keyed_uniforms(self.keys[rows], step_key(step))
+
+    def _log_likelihood(self, places, who, answers):
+        shape = None if self.shape is None else self.shape[places]
+        return answer_log_likelihood(self.asker.model, who, answers, shape)
+
+
+class Panel(Talk):
+    """Items about which all people are chosen before any of them answers.
+
+    What one more person is worth is averaged over scenarios of the answers of those who were chosen before.
+    """
+
+    n_scenarios = 8
+
+    def _uniform(self, rows, step):
+        quantile = (np.arange(self.n_scenarios) + 0.5) / self.n_scenarios
+        return np.tile(np.random.default_rng(step).permutation(quantile), len(rows))
+
+
+class Questions(NamedTuple):
+    """Questions that are asked about items until a budget is spent.
+
+    Attributes
+    ----------
+    item, expert : ndarrays of int of shape (n_questions,)
+        Who is asked about what.
+    level : ndarray of float of shape (n_questions,)
+        Highest threshold at which the question is asked.
+    n_items : int
+    """
+
+    item: np.ndarray
+    expert: np.ndarray
+    level: np.ndarray
+    n_items: int
+
+    def threshold(self, budget):
+        """Threshold at which so many questions are asked per item: inf for none, -inf if there are no more."""
+        n_wanted = round(budget * self.n_items)
+        if n_wanted == 0:
+            return np.inf
+        if n_wanted >= len(self.level):
+            return -np.inf
+        last, first = np.partition(self.level, [-n_wanted - 1, -n_wanted])[[-n_wanted - 1, -n_wanted]]
+        return float((last + first) / 2)
+
+    def loads(self, threshold, n_experts):
+        """Questions (M,) to each expert per item at a threshold."""
+        asked = self.expert[self.level >= threshold]
+        return np.bincount(asked, minlength=n_experts) / self.n_items
+
+
+def draw_questions(talk, budget=None, capacity=None):
+    """Ask with drawn answers, until so many questions per item are asked, or by the asker's own threshold for None.
+
+    An item's later questions are asked at no higher threshold than its earlier ones, so that one run tells what every
+    threshold asks. Nobody is asked more often than `capacity` (M,), by the asker's own threshold only.
+    """
+    rows, level = np.arange(len(talk)), np.full(len(talk), np.inf)
+    n_wanted = np.inf if budget is None else round(budget * len(talk))
+    items, experts, levels = [np.empty(0, dtype=int)], [np.empty(0, dtype=int)], [np.empty(0)]
+    while len(rows):
+        if budget is None:
+            who = talk.next(rows, capacity)
+        else:
+            who, net, _ = talk.best(rows)
+            level[rows] = np.minimum(level[rows], net)
+        rows, who = rows[who >= 0], who[who >= 0]
+        items.append(rows)
+        experts.append(who)
+        levels.append(level[rows])
+        known = np.concatenate(levels)
+        if len(known) > n_wanted:  # answers that do not matter for the budget are not drawn
+            matters = levels[-1] >= np.partition(known, -n_wanted - 1)[-n_wanted - 1]
+            rows, who = rows[matters], who[matters]
+        if capacity is not None:
+            capacity = capacity - np.bincount(who, minlength=len(capacity))
+        if len(rows):
+            talk.hear_drawn(rows, who)
+    return Questions(np.concatenate(items), np.concatenate(experts), np.concatenate(levels), len(talk))
+
+
+class Replay(NamedTuple):
+    """What becomes of items when people are asked one after the other, and their answers are on record.
+
+    Attributes
+    ----------
+    asked : ndarray of int of shape (n_samples, longest)
+        Positions in `experts_` of those who are asked, in this order; -1 after the last.
+    labels : ndarray of shape (n_samples,)
+        Final labels.
+    proba : ndarray of shape (n_samples, n_classes)
+        Probabilities of the classes in the end.
+    n_answers : ndarray of int of shape (n_samples,)
+        Number of answers.
+    """
+
+    asked: np.ndarray
+    labels: np.ndarray
+    proba: np.ndarray
+    n_answers: np.ndarray
+
+
+def hear_recorded(talk, answers):
+    """Ask until it is time to decide, and take in the recorded answers; only their authors can be asked.
+
+    Parameters
+    ----------
+    talk : Talk
+        Before any question.
+    answers : csr_array of shape (n, M)
+        Codes of the answers plus 1.
+
+    Yields
+    ------
+    rows : ndarray of int
+        Items about which somebody has just answered; all of them before the first question.
+    """
+    talk.open = talk.open._replace(available=answers.astype(bool))
+    rows = np.arange(len(talk))
+    yield rows
+    while len(rows):
+        who = talk.next(rows)
+        rows, who = rows[who >= 0], who[who >= 0]
+        if len(rows):
+            talk.hear(rows, who, entries(answers, rows, who).astype(int) - 1)
+            yield rows

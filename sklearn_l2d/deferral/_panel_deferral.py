@@ -1,0 +1,766 @@
+"""Labels by everybody: whom to ask next about an item, until it is sure."""
+
+import numbers
+from typing import ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._annotated_target import split_target
+from .._numerics._keyed import name_keys, row_keys
+from .._numerics._prices import find_prices
+from .._numerics._risk_control import confidence_bound, n_items_needed
+from .._sklearn import HasMethods, Interval, atomic, check_weights, warn
+from .._validation import check_answers
+from ._asking import FEW, Asker, Panel, Replay, Talk, draw_questions, hear_recorded
+from ._base import BaseDeferrer, Team
+from ._cluster_deferral import behaviour_proba, fit_clusterer
+from ._duel import Duel
+from ._roster import new_roster, plain_selection
+from ._settings import error_costs, expert_prices, of_roster, share_bounds
+from ._tally import TallyMixin
+
+_STOPS = "answers", "target_accuracy", "consultation_cost"
+_ONE_ANSWER = 1.0  # per item, where nothing else is requested
+_ENOUGH_ROWS = 200, 2000  # on which thresholds are calibrated, at least and at most,
+_ENOUGH_PAIRS = 200_000_000  # by the number of experts, answers and true classes that are compared
+_ROWS_OF_PANELS = 250  # the same for panels, each with several scenarios
+_VIOLATION = 0.02  # of a bound on the workload, from which there is a warning
+
+
+class PanelDeferral(TallyMixin, BaseDeferrer):
+    """Ask people about an item one after the other, whoever is worth most, and label it by everybody together.
+
+    The classifier and all answers are joined in one posterior of the truth (see `predict_team_proba`). The next person
+    is whoever is expected to improve the decision most, and people are asked until the answers cost more than they are
+    worth, a mean number of answers is reached, or the label is sure enough. At most one of `answers`,
+    `target_accuracy` and `consultation_cost` says which; without any of them, there is one answer per item on average.
+
+    `next_expert` is the loop of a system that serves items one by one; `consult` chooses all people about an item
+    before anybody answers.
+
+    Parameters
+    ----------
+    classifier : classifier, default=None
+        Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
+        is. None is a `NetClassifier`, a small neural net.
+
+    answers : float, default=None
+        Mean number of answers per item. They go where they are worth most: many items need none.
+
+    target_accuracy : float, default=None
+        Share of correct labels that must be reached. Asking goes on until the label is sure enough. How sure that is
+        follows from a share `validation_fraction` of the labelled items, which nothing else is learnt from, so that
+        the accuracy on future items is at least `target_accuracy` with probability `confidence_level`, whatever their
+        distribution (Angelopoulos et al., 2021). It holds for items that are drawn like the labelled ones and can be
+        answered by as many people; where more people can be asked, the label is more often sure enough.
+
+    consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
+        Price of an answer in units of one error: one price for all experts, one per expert, or a mapping from names
+        to prices. Somebody is asked as long as the answer is worth more.
+
+    max_answers : int, default=None
+        Largest number of answers to an item; None sets no limit.
+
+    clusterer : AnnotatorLDA, FrozenEstimator or None, default=None
+        Behaviours, for instance of an anonymous archive: ``FrozenEstimator(lda)``. What they answer at an item shapes
+        the wrong answers that are expected there. An `AnnotatorLDA` is cloned and fitted to the counts of the
+        annotations. None leaves the shape to the roster.
+
+    error_cost : array-like of shape (n_classes, n_classes), default=None
+        Cost of deciding for the class of the column where that of the row is true. None: every error costs 1.
+
+    workload : pair, array-like of shape (n_experts, 2), mapping or None, default=None
+        Lower and upper bound of the mean number of answers per item that each expert gives, the share of all items
+        that they see: one pair for all experts, one pair per expert, or a mapping from names to pairs.
+
+    cv : int, default=5
+        Number of folds of the classifier's out-of-fold probabilities, by which the temperature and the weight of the
+        classifier are calibrated.
+
+    validation_fraction : float, default=0.5
+        Share of the labelled items that is held out for `target_accuracy`; not used without it.
+
+    confidence_level : float, default=0.9
+        Probability with which `target_accuracy` is kept.
+
+    missing_label : object, default=None
+        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
+        a class.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the folds, the held-out items, the drawn answers of the calibration, the turns of people whose answers
+        are worth the same, and the classifier unless it has its own.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Sorted labels of `y` and `annotations`, and those that a frozen classifier knows.
+    classifier_ : classifier
+        The fitted classifier.
+    temperature_ : float
+        Temperature that calibrates the probabilities of the classifier.
+    clusterer_ : AnnotatorLDA or None
+        The fitted behaviours.
+    experts_ : ndarray of shape (n_experts,)
+        Names of the experts.
+    n_experts_ : int
+        Number of experts.
+    targets_ : ndarray of shape (n_targets,)
+        Names of the targets: every expert of `fit` or `onboard` is one.
+    omega_ : ndarray or csr_array of shape (n_experts, n_targets)
+        Memberships of the experts in the targets. Rows sum to 1. It is sparse if it has more than ten million entries.
+    selection_ : ndarray or csr_array of shape (n_targets, n_experts)
+        Weights by which each target selects its members: its expert, or nobody. It is sparse if `omega_` is.
+    threshold_ : float
+        Worth of an answer, in units of one error and less its price, from which it is asked for.
+    panel_threshold_ : float
+        The same for panels that are chosen before any answer.
+    confidence_threshold_ : float
+        Probability of the label from which nobody else is asked; inf without `target_accuracy`, or if it takes all
+        answers.
+    prices_ : ndarray of shape (n_experts,)
+        Price of asking each expert: `consultation_cost`, and what keeps the bounds of `workload`. 0 for newcomers until
+        `recalibrate`, unless they have a `consultation_cost`.
+    answers_ : float
+        Expected number of answers per item, on `X_unlabeled` or else the labelled items.
+    coverage_ : float
+        Share of the items about which nobody is asked.
+    target_shares_ : ndarray of shape (n_targets + 1,)
+        Share of the items about which each target is asked first, and last the share of those about which nobody is.
+    workload_ : ndarray of shape (n_experts,)
+        Expected number of answers per item by each expert.
+    constraint_violation_ : float
+        Largest distance of `workload_` from its bounds.
+    n_iter_ : int
+        0: only the classifier is trained.
+    history_ : list
+        Empty.
+    n_features_in_ : int
+        Number of columns of `X`.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, where it has string names.
+
+    See Also
+    --------
+    ConfidenceDeferral : One decider per item, by the same comparison, without joining answers.
+    ClusterDeferral : Groups of like-minded experts, whose members change.
+
+    Notes
+    -----
+    An answer is worth the expected fall of the cost of the decision, and a tenth of an error for each nat of its mutual
+    information with the truth, since one answer rarely overturns a decision on its own. Both count the answer by the
+    power of its likelihood that it will have among the others: people err alike, and the more have answered, the less
+    another one tells. Of more than 100 experts, the 100 who are most likely to be right about an item are compared.
+
+    A mean number of answers is met by a threshold on the worth, which is found on unlabelled items with answers drawn
+    from what is expected of people. If fewer people can be asked than `fit` is told of, fewer answers are worth it:
+    `recalibrate` and `answers_path` take who is `available`.
+
+    References
+    ----------
+    Angelopoulos, Bates, Candes, Jordan and Lei: Learn then test, calibrating predictive algorithms to achieve risk
+    control, 2021. Dawid and Skene: Maximum likelihood estimation of observer error-rates using the EM algorithm, 1979.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn_l2d.datasets import load_digits_crowd
+    >>> from sklearn_l2d.deferral import PanelDeferral
+    >>> crowd = load_digits_crowd(random_state=0)
+    >>> team = PanelDeferral(LogisticRegression(C=0.01), answers=1.0, random_state=0)
+    >>> team.fit(crowd.X_identified, crowd.y_identified, annotations=crowd.annotations, X_unlabeled=crowd.X_anonymous)
+    PanelDeferral(...)
+    >>> print(f"{team.answers_:.2f} answers per item")
+    1.00 answers per item
+    >>> team.score(crowd.X_test, crowd.y_test, annotations=crowd.annotations_test) > 0.95
+    True
+    >>> who = team.next_expert(crowd.X_test[:4])
+    >>> who.shape
+    (4,)
+    """
+
+    _parameter_constraints: ClassVar = {
+        "classifier": [HasMethods(["fit", "predict", "predict_proba"]), None],
+        "answers": [Interval(numbers.Real, 0, None, closed="left"), None],
+        "target_accuracy": [Interval(numbers.Real, 0, 1, closed="neither"), None],
+        "consultation_cost": [numbers.Real, "array-like", dict, None],
+        "max_answers": [Interval(numbers.Integral, 1, None, closed="left"), None],
+        "clusterer": [HasMethods(["fit", "transform"]), None],
+        "error_cost": ["array-like", None],
+        "workload": ["array-like", dict, None],
+        "cv": [Interval(numbers.Integral, 2, None, closed="left")],
+        "validation_fraction": [Interval(numbers.Real, 0, 1, closed="neither")],
+        "confidence_level": [Interval(numbers.Real, 0, 1, closed="neither")],
+        "missing_label": "no_validation",
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        classifier=None,
+        *,
+        answers=None,
+        target_accuracy=None,
+        consultation_cost=None,
+        max_answers=None,
+        clusterer=None,
+        error_cost=None,
+        workload=None,
+        cv=5,
+        validation_fraction=0.5,
+        confidence_level=0.9,
+        missing_label=None,
+        random_state=None,
+    ):
+        self.classifier = classifier
+        self.answers = answers
+        self.target_accuracy = target_accuracy
+        self.consultation_cost = consultation_cost
+        self.max_answers = max_answers
+        self.clusterer = clusterer
+        self.error_cost = error_cost
+        self.workload = workload
+        self.cv = cv
+        self.validation_fraction = validation_fraction
+        self.confidence_level = confidence_level
+        self.missing_label = missing_label
+        self.random_state = random_state
+
+    # Asking.
+
+    def next_expert(self, X, annotations=None, available=None, capacity=None):
+        """Whom to ask next about each item, given what has been answered.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
+            Answers so far, one column per expert, with missing entries. The columns of a DataFrame are matched by name.
+            None: nobody has answered.
+        available : array-like of bool of shape (n_experts,) or (n_samples, n_experts), default=None
+            Experts who are available, for all items or for each item; by default all experts. For each item, it may be
+            a sparse array.
+        capacity : array-like of int of shape (n_experts,), int, or mapping by name, default=None
+            Largest number of items per expert; unlimited by default. An item goes to the next best expert if the best
+            one has better uses.
+
+        Returns
+        -------
+        expert : ndarray of int of shape (n_samples,)
+            Positions in `experts_`; -1 where it is time to decide by `predict_team`. Without `capacity`, an item alone
+            gets what it gets in a batch.
+
+        Raises
+        ------
+        ValueError
+            If `annotations`, `available` or `capacity` do not fit the experts.
+        """
+        check_is_fitted(self)
+        items = self._check_items(X)
+        available, capacity = self._check_available(available, len(items)), self._check_capacity(capacity)
+        votes = None if annotations is None else check_answers(annotations, len(items), self, "next_expert")
+        if self.n_experts_ == 0:
+            return np.full(len(items), -1)
+        talk = self._talk(items, available)
+        if votes is not None:
+            talk.hear_votes(votes)
+        return talk.next(np.arange(len(items)), capacity)
+
+    def consult(self, X, available=None, capacity=None):
+        """Panel of experts about each item, chosen before any of them answers, for work that goes out once.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        available, capacity
+            As in `next_expert`.
+
+        Returns
+        -------
+        asked : ndarray of bool of shape (n_samples, n_experts)
+            Columns in the order of `experts_`. The classifier decides the items of rows without True. With `answers`,
+            panels have this mean size, too; the same number of answers one by one tells more.
+        """
+        check_is_fitted(self)
+        items = self._check_items(X)
+        available, capacity = self._check_available(available, len(items)), self._check_capacity(capacity)
+        asked = np.zeros((len(items), self.n_experts_), dtype=bool)
+        if self.n_experts_:
+            panel = self._talk(items, available, kind=Panel, threshold=self.panel_threshold_)
+            found = draw_questions(panel, capacity=capacity)
+            asked[found.item, found.expert] = True
+        return asked
+
+    def replay(self, X, annotations):
+        """Ask people one after the other whose answers are on record.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        annotations : array-like or DataFrame of shape (n_samples, n_experts)
+            Recorded answers, one column per expert; only people who answered an item can be asked about it.
+
+        Returns
+        -------
+        replay : Replay
+            Named tuple with ``asked`` (n_samples, longest), positions in `experts_` in the order in which they were
+            asked, -1 after the last; ``labels`` (n_samples,); ``proba`` (n_samples, n_classes); and ``n_answers``
+            (n_samples,).
+
+        Raises
+        ------
+        ValueError
+            If annotations are missing or do not fit the experts.
+        """
+        check_is_fitted(self)
+        items = self._check_items(X)
+        if self.n_experts_ == 0:
+            proba, asked = self._classifier_proba(items), np.empty((len(items), 0), dtype=int)
+            return Replay(asked, self._decided(proba), proba, np.zeros(len(items), dtype=int))
+        votes = check_answers(annotations, len(items), self, "replay")
+        talk = self._talk(items)
+        for _ in hear_recorded(talk, votes.to_sparse()):
+            pass
+        proba = talk.proba(np.arange(len(items)))
+        return Replay(talk.open.asked, self._decided(proba), proba, talk.size)
+
+    def predict_team(self, X, annotations=None, decision="combine"):
+        """Predict labels by the classifier and all answers together.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
+            Whatever has been answered, one column per expert, with missing entries. The columns of a DataFrame are
+            matched by name.
+        decision : {"combine", "draw", "vote"}, default="combine"
+            "combine" takes the most probable label of `predict_team_proba`, or that of the least expected cost if there
+            is an `error_cost`. "draw" and "vote" take the answer of the one expert who is asked first, as other
+            deferrers do.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Labels.
+
+        Raises
+        ------
+        ValueError
+            If `decision` is unknown, or annotations are missing or do not fit the experts.
+        """
+        return super().predict_team(X, annotations, decision)
+
+    def score(self, X, y, annotations=None, sample_weight=None):
+        """Accuracy when people are asked one after the other and their recorded answers are taken.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        y : array-like of shape (n_samples,)
+            True labels; an `AnnotatedTarget` also brings the annotations.
+        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
+            Recorded answers, as in `replay`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the items.
+
+        Returns
+        -------
+        score : float
+            Weighted share of the items that are labelled correctly.
+
+        Raises
+        ------
+        ValueError
+            If the deferrer was fitted with experts and `annotations` is None, if lengths differ, if a weight is
+            negative, or if no weight is positive.
+        """
+        check_is_fitted(self)
+        y, annotations = split_target(y, annotations)
+        if self.n_experts_ == 0:
+            return super().score(X, y, annotations, sample_weight)
+        labels = self.replay(X, annotations).labels
+        right = self._known_truth(X, y).argmax(1) == np.searchsorted(self.classes_, labels)
+        return float(np.average(right, weights=check_weights(sample_weight, right)))
+
+    def explain_deferral(self, X, annotations=None):
+        """Explain whom to ask about each item, and what each answer has changed.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Items.
+        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
+            Answers so far. None explains the first question.
+
+        Returns
+        -------
+        explanation : DataFrame
+            One row per item with the columns ``chosen`` (whom to ask first, or "classifier"), ``prediction`` (the
+            label of the classifier), ``preference of ...`` (`predict_deferral_proba`) and ``expected correctness of
+            ...`` for everybody. With annotations, also ``next`` (whom to ask now, or "nobody"), ``label`` and
+            ``confidence`` of the team, and ``change by ...``: by how much the probability of this label would fall
+            without this expert's answer, NaN for experts who have not answered.
+        """
+        explanation = super().explain_deferral(X)
+        if annotations is None or self.n_experts_ == 0:
+            return explanation
+        items, rows = self._check_items(X), np.arange(len(explanation))
+        votes, talk = check_answers(annotations, len(rows), self, "explain_deferral"), self._talk(items)
+        talk.hear_votes(votes)
+        proba, label = talk.proba(rows), self._decided(talk.proba(rows))
+        code = np.searchsorted(self.classes_, label)
+        change = np.full(votes.shape, np.nan)
+        without = talk.without_each(votes)[np.arange(len(votes.item)), code[votes.item]]
+        change[votes.item, votes.annotator] = proba[votes.item, code[votes.item]] - without
+        explanation["next"] = np.append(self.experts_, "nobody")[talk.next(rows)]
+        explanation["label"], explanation["confidence"] = label, proba[rows, code]
+        names = [f"change by {name}" for name in self.experts_]
+        return explanation.join(type(explanation)(change, index=explanation.index, columns=names))
+
+    # Budgets.
+
+    def answers_path(self, budgets, X_unlabeled, available=None):
+        """Copies of the deferrer at several mean numbers of answers, which share all but their thresholds.
+
+        Parameters
+        ----------
+        budgets : array-like of float
+            Mean numbers of answers per item.
+        X_unlabeled : array-like of shape (n_unlabeled, n_features)
+            Items on which the thresholds are calibrated.
+        available : array-like of bool of shape (n_experts,) or (n_unlabeled, n_experts), default=None
+            Who can be asked about these items; by default everybody about all of them.
+
+        Returns
+        -------
+        deferrers : list of PanelDeferral
+            Fitted copies, in the order of `budgets`; each has its `answers_`.
+
+        Raises
+        ------
+        ValueError
+            If a budget is negative or more than people can answer.
+        """
+        check_is_fitted(self)
+        items, budgets = self._check_unlabeled(X_unlabeled), [float(b) for b in budgets]
+        available = self._check_available(available, len(items))
+        path = [
+            self._copy_with(answers=b, target_accuracy=None, consultation_cost=None, confidence_threshold_=np.inf)
+            for b in budgets
+        ]
+        for deferrer in path:
+            deferrer._check_request()
+        if self.n_experts_ == 0:
+            return path
+        sample = self._sample(items, available)
+        drawn = None if self.requested_bounds_.bind_experts else self._draw_twice(sample, max(budgets, default=0.0))
+        for deferrer in path:
+            deferrer._set_thresholds(sample, drawn)
+        return path
+
+    @atomic
+    def recalibrate(self, X_unlabeled, available=None):
+        """Change the thresholds so that the mean number of answers and the workloads are met on other items.
+
+        Parameters
+        ----------
+        X_unlabeled : array-like of shape (n_unlabeled, n_features)
+            Items from the distribution of future items.
+        available : array-like of bool of shape (n_experts,) or (n_unlabeled, n_experts), default=None
+            Who can be asked about these items; by default everybody about all of them.
+
+        Returns
+        -------
+        self : PanelDeferral
+            The deferrer with new thresholds. `confidence_threshold_` stays as it is: it needs labelled items.
+        """
+        check_is_fitted(self)
+        items = self._check_unlabeled(X_unlabeled)
+        available = self._check_available(available, len(items))
+        self._check_request()
+        if self.n_experts_:
+            self._set_thresholds(self._sample(items, available))
+
+    @property
+    def prices_(self):
+        """Price of asking each expert."""
+        return self._consultation_prices() + self._roster.details["toll"]
+
+    # Hooks of the base class.
+
+    def _check_settings(self, y):
+        super()._check_settings(y)
+        given = [name for name in _STOPS if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(
+                f"{' and '.join(given)} are given, but only one can say when to stop asking; drop the rest."
+            )
+        error_costs(self.error_cost, len(self.classes_))
+        self._check_request()
+
+    def _check_request(self):
+        """Refuse a mean number of answers or bounds that nobody can meet."""
+        bounds, n_experts, budget = self._bounds(self._roster), self.n_experts_, self._budget()
+        expert_prices(
+            of_roster(self.consultation_cost, "consultation_cost", self._fit_experts, self.experts_, 0), self.experts_
+        )
+        if budget is None or not n_experts:
+            return
+        most = min(n_experts, self.max_answers or n_experts)
+        if not 0 <= budget <= most:
+            raise ValueError(
+                f"answers={budget:g} per item, but {n_experts} experts and max_answers={self.max_answers} make 0 to "
+                f"{most}; change one of them."
+            )
+        low, high = bounds.expert_lower[:-1].sum(), bounds.expert_upper[:-1].sum()
+        if not low - 1e-9 <= budget <= high + 1e-9:
+            raise ValueError(
+                f"answers={budget:g} per item, but workload lets all {n_experts} experts together give {low:g} to "
+                f"{high:g}; change one of them."
+            )
+
+    def _check_team(self, X, y, annotations, X_unlabeled, classes):
+        """Without the items that are held out for the bound on the error."""
+        team = super()._check_team(X, y, annotations, X_unlabeled, classes)
+        if self.target_accuracy is None or not self.n_experts_:
+            return team
+        order = np.random.default_rng(self._draw_seed()).permutation(len(team.y))
+        n_held = round(self.validation_fraction * len(order))
+        needed = n_items_needed(1 - self.target_accuracy, self.confidence_level)
+        if n_held < needed:
+            raise ValueError(
+                f"target_accuracy={self.target_accuracy} with confidence_level={self.confidence_level} takes {needed} "
+                f"held-out items or more, but validation_fraction={self.validation_fraction} of {len(order)} labelled "
+                f"items are {n_held}; give more labelled items, or lower one of the two."
+            )
+        held, learnt = np.sort(order[:n_held]), np.sort(order[n_held:])
+        if len(np.unique(team.y[learnt])) < len(np.unique(team.y)):
+            raise ValueError(
+                f"y holds classes that only the {n_held} held-out items for target_accuracy show; give more labelled "
+                "items of each class, or lower validation_fraction."
+            )
+        self._held_out = _rows_of_team(team, held)
+        team = _rows_of_team(team, learnt)
+        self._roster = new_roster(team.votes, team.y_codes)
+        return team
+
+    def _bounds(self, roster):
+        workload = of_roster(self.workload, "workload", self._fit_experts, roster.experts, 1)
+        return share_bounds(None, workload, None, roster.experts, self.targets_ if hasattr(self, "targets_") else [])
+
+    def _learn(self, team):
+        self._single_targets(toll=np.zeros(self.n_experts_), load=np.zeros(self.n_experts_))
+        self._judge_classifier(team, self.cv)
+        self.clusterer_ = None
+        if self.clusterer is not None:
+            self.clusterer_ = fit_clusterer(self.clusterer, team.items.given, team.votes, self._seed)
+        self.n_iter_, self.history_ = 0, []
+
+    def _learn_answers(self, team):
+        log_prior, items = self._judged, team.items
+        super()._learn_answers(team)
+        self.confidence_threshold_ = np.inf
+        if self.target_accuracy is not None:
+            self.confidence_threshold_ = self._bound_error(vars(self).pop("_held_out"))
+        if team.unlabeled is not None:
+            items, log_prior = team.unlabeled, None
+        self._set_thresholds(self._sample(items, None, log_prior))
+
+    def _fit_nobody(self, team):
+        super()._fit_nobody(team)
+        self._roster = self._roster._replace(details={"toll": np.empty(0), "load": np.empty(0)})
+        self.clusterer_, self.answers_, self.constraint_violation_ = None, 0.0, 0.0
+        self.threshold_ = self.panel_threshold_ = self.confidence_threshold_ = np.inf
+
+    def _scores(self, items):
+        talk, rows = self._talk(items), np.arange(len(items))
+        scores, start = np.full((len(items), len(self.targets_) + 1), -np.inf), 0
+        for who, net, sure in talk.compare(rows):
+            block = scores[start : start + len(net)]
+            everybody = np.broadcast_to(np.arange(self.n_experts_), net.shape)
+            np.put_along_axis(block, self._target_of(everybody if who is None else who), net, axis=1)
+            block[:, -1] = np.where(sure, np.inf, talk.asker.threshold)
+            start += len(net)
+        return scores
+
+    def _duel(self, items):
+        if self.n_experts_ == 0:
+            return super()._duel(items)
+        talk = self._talk(items)
+        who, net, sure = talk.best(np.arange(len(items)))
+        return Duel(self._target_of(who), net, np.where(sure, np.inf, talk.asker.threshold))
+
+    def _choose_experts(self, items, deferral, available, capacity):
+        if self.n_experts_ == 0:
+            return deferral
+        return self._talk(items, available).next(np.arange(len(items)), capacity)
+
+    def _answer_shape(self, items, votes):
+        shape = self._shape_at(items)
+        return None if shape is None else shape[votes.item]
+
+    def _decision_cost(self):
+        return error_costs(self.error_cost, len(self.classes_))
+
+    def _describe(self, items, y_codes, votes):
+        return {"toll": np.zeros(votes.shape[1]), "load": np.zeros(votes.shape[1])}
+
+    def _set_roster(self, roster):
+        self._set_selection(plain_selection(roster.omega))
+        self._roster, self.workload_ = roster, roster.details["load"]
+
+    # Thresholds.
+
+    def _consultation_prices(self):
+        cost = of_roster(self.consultation_cost, "consultation_cost", self._fit_experts, self.experts_, 0)
+        return expert_prices(cost, self.experts_)
+
+    def _budget(self):
+        """Mean number of answers that is requested, None where another rule stops."""
+        if self.target_accuracy is not None or self.consultation_cost is not None:
+            return None
+        return _ONE_ANSWER if self.answers is None else float(self.answers)
+
+    def _log_prior(self, items):
+        return np.log(self._classifier_proba(items))
+
+    def _keys(self, items):
+        return row_keys(items.array, self._seed)
+
+    def _shape_at(self, items):
+        """What people answer at items (n, C), None if that is unknown."""
+        if self.clusterer_ is None or len(self.classes_) == 2:
+            return None
+        return behaviour_proba(self.clusterer_, items.given, self.classes_)[:, -1]
+
+    def _asker(self, **changes):
+        most = self.n_experts_ if self.max_answers is None else self.max_answers
+        asker = Asker(
+            model=self._roster.answer_model,
+            exponents=self._exponents,
+            cost=self._decision_cost(),
+            price=self.prices_,
+            names=name_keys(self.experts_),
+            threshold=vars(self).get("threshold_"),
+            sure=self.confidence_threshold_,
+            most=most,
+        )
+        return asker._replace(**changes)
+
+    def _talk(self, items, available=None, kind=Talk, **changes):
+        """`Talk` about items before any question."""
+        return kind(self._asker(**changes), self._log_prior(items), self._keys(items), self._shape_at(items), available)
+
+    def _sample(self, items, available, log_prior=None):
+        """Arguments of a `Talk`, but for the asker, about enough items to calibrate on: some of many, or a few copied.
+
+        `log_prior` is that of the classifier, which is computed if it is None.
+        """
+        pairs = min(self.n_experts_, FEW) * len(self.classes_) ** 2
+        n_enough, n_rows = int(np.clip(_ENOUGH_PAIRS // pairs, *_ENOUGH_ROWS)), len(items)
+        rows = np.arange(n_rows)
+        if n_rows > n_enough:
+            rows = np.sort(np.random.default_rng(self._seed).choice(n_rows, n_enough, replace=False))
+        items = items[rows]
+        log_prior = self._log_prior(items) if log_prior is None else log_prior[rows]
+        each = np.tile(np.arange(len(rows)), max(1, n_enough // (2 * len(rows))))
+        copy, shape = np.arange(len(each)) // len(rows), self._shape_at(items)
+        if available is not None and available.ndim == 2:
+            available = available[rows][each]
+        keys = self._keys(items)[each] + copy.astype(np.uint64)  # other draws for every copy
+        return log_prior[each], keys, None if shape is None else shape[each], available
+
+    def _draw_twice(self, sample, budget, **changes):
+        """`Questions` about a sample, one after the other and as panels."""
+        asker = self._asker(**{"threshold": self._fixed_threshold()} | changes)
+        some = slice(None, None, max(1, len(sample[0]) // _ROWS_OF_PANELS))
+        few = [part if part is None or len(part) < len(sample[0]) else part[some] for part in sample]
+        return draw_questions(Talk(asker, *sample), budget), draw_questions(Panel(asker, *few), budget)
+
+    def _set_thresholds(self, sample, drawn=None):
+        """Set the thresholds and tolls, and what follows from them; the questions of `_draw_twice` may be given."""
+        bounds, budget = self._bounds(self._roster), self._budget()
+        lower, upper = bounds.expert_lower[:-1], bounds.expert_upper[:-1]
+        self._set_toll(np.zeros(self.n_experts_))
+        if bounds.bind_experts:
+            price, threshold = self.prices_, self._fixed_threshold()
+
+            def loads_of(toll):
+                questions = draw_questions(Talk(self._asker(price=price + toll, threshold=threshold), *sample), budget)
+                return questions.loads(self._threshold_of(questions), self.n_experts_)
+
+            self._set_toll(find_prices(loads_of, lower, upper))
+        questions, panels = self._draw_twice(sample, budget) if drawn is None else drawn
+        self.threshold_, self.panel_threshold_ = self._threshold_of(questions), self._threshold_of(panels)
+        load = questions.loads(self.threshold_, self.n_experts_)
+        self._roster = self._roster._replace(details=self._roster.details | {"load": load})
+        self._report_shares(self._first_shares(questions))
+        self.workload_, self.answers_ = load, float(load.sum())
+        self.constraint_violation_ = float(np.maximum(load - upper, lower - load).max(initial=0.0))
+        if self.constraint_violation_ > _VIOLATION:
+            warn(
+                f"workload: the expected workloads are up to {self.constraint_violation_:.3f} outside of their bounds, "
+                "since no prices were found that keep them; loosen the bounds, or give more X_unlabeled."
+            )
+
+    def _set_toll(self, toll):
+        self._roster = self._roster._replace(details=self._roster.details | {"toll": toll})
+
+    def _fixed_threshold(self):
+        """Threshold that does not depend on a budget: any worth above the price, or any worth at all."""
+        return 0.0 if self.target_accuracy is None else -np.inf
+
+    def _threshold_of(self, questions):
+        budget = self._budget()
+        return self._fixed_threshold() if budget is None else questions.threshold(budget)
+
+    def _first_shares(self, questions):
+        """Share (n_targets + 1,) of the items about which each target is asked first, and last of the others."""
+        asked = questions.level >= self.threshold_
+        items, first = np.unique(questions.item[asked], return_index=True)
+        counts = np.bincount(self._target_of(questions.expert[asked][first]), minlength=len(self.targets_))
+        return np.append(counts, questions.n_items - len(items)) / questions.n_items
+
+    def _target_of(self, experts):
+        """Target of each of some experts, -1 for -1."""
+        return np.append(self._roster.omega.nonzero()[1], -1)[experts]
+
+    def _bound_error(self, held):
+        """Confidence to stop at, by the held-out part of a `Team`."""
+        talk = Talk(
+            self._asker(threshold=-np.inf, sure=np.inf),
+            self._log_prior(held.items),
+            self._keys(held.items),
+            self._shape_at(held.items),
+        )
+        confidence, wrong = [], []
+        for rows in hear_recorded(talk, held.votes.to_sparse()):
+            proba = talk.proba(rows)
+            confidence.append(np.full(len(talk), np.nan))
+            confidence[-1][rows] = proba.max(1)
+            wrong.append(np.zeros(len(talk), dtype=bool))
+            wrong[-1][rows] = self._decided(proba) != held.y[rows]
+        error, level = 1 - self.target_accuracy, self.confidence_level
+        threshold, n_wrong = confidence_bound(np.column_stack(confidence), np.column_stack(wrong), error, level)
+        if threshold is None:
+            raise ValueError(
+                f"target_accuracy={self.target_accuracy} cannot be promised with confidence_level={level}: with all "
+                f"recorded answers, {n_wrong} of {len(talk)} held-out items are labelled wrongly; lower one of the "
+                "two, or give more labelled items or more answers to each."
+            )
+        return threshold
+
+    def _decided(self, proba):
+        """Labels by probabilities of the truth."""
+        cost = self._decision_cost()
+        return self.classes_[proba.argmax(1) if cost is None else (proba @ cost).argmin(1)]
+
+
+def _rows_of_team(team, rows):
+    return Team(team.items[rows], team.y[rows], team.y_codes[rows], team.votes[rows], team.unlabeled)
