@@ -28,6 +28,7 @@ API_REFERENCE = [
             "ExpertAgnosticDeferral",
             "MixtureOfExpertsDeferral",
             "OneStageDeferral",
+            "PanelDeferral",
             "PopulationDeferral",
             "ProbabilisticDeferral",
             "RandomExpertDeferral",

@@ -18,6 +18,7 @@ from sklearn_l2d.deferral import (
     ExpertAgnosticDeferral,
     MixtureOfExpertsDeferral,
     OneStageDeferral,
+    PanelDeferral,
     PopulationDeferral,
     ProbabilisticDeferral,
     RandomExpertDeferral,
@@ -131,6 +132,23 @@ INSTANCES = [
         RankedDeferral(ConfidenceDeferral(LogisticRegression(), cv=2), coverage=0.5, random_state=0),
         "deferrer",
         grid={"coverage": [0.2, 0.8], "deferrer__consultation_cost": [0.0, 0.1]},
+    ),
+    Instance(
+        PanelDeferral(LogisticRegression(), answers=0.5, cv=2, random_state=0),
+        "deferrer",
+        grid={"answers": [0.2, 1.5], "classifier__C": [0.01, 1.0]},
+    ),
+    Instance(
+        PanelDeferral(
+            LogisticRegression(),
+            consultation_cost=0.02,
+            max_answers=3,
+            clusterer=AnnotatorLDA(**_FAST),
+            cv=2,
+            random_state=0,
+        ),
+        "deferrer",
+        grid={"max_answers": [1, 2], "clusterer__n_clusters": [1, 2]},
     ),
     Instance(BestExpert(LogisticRegression(), random_state=0), "deferrer", grid={"classifier__C": [0.01, 1.0]}),
     Instance(

@@ -44,7 +44,9 @@ def answer_worth(proba, n_answers, model, exponents, cost=None):
             for part in _slices(len(rows), flat.size):
                 some = proba[rows[part]]
                 joint = some.T[:, :, None] * flat
-                told = _told(joint.reshape(n_classes, len(some), -1, n_classes), some @ noise, some, cost)
+                shape = len(some), -1, n_classes
+                answer = (some @ flat[:, 0]).reshape(shape)
+                told = _told(joint.reshape(n_classes, *shape), answer, some @ noise, some, cost)
                 worth[rows[part], experts] = told
     return worth
 
@@ -60,16 +62,15 @@ def worth_of_some(proba, n_answers, experts, model, exponents, cost=None):
         likelihood = _tempered(log_likelihood, exponents, size).reshape(n_classes, *who.shape, n_classes)
         joint = some.T[:, :, None, None] * likelihood
         noise = (some.T[:, :, None] * _entropy(likelihood, 3)).sum(0)
-        worth[part] = _told(joint, noise, some, cost)
+        worth[part] = _told(joint, joint.sum(0), noise, some, cost)
     return worth
 
 
-def _told(joint, noise, proba, cost):
-    """Worth (n, k) by joint probabilities (n_classes, n, k, n_classes) of truth and answer.
+def _told(joint, answer, noise, proba, cost):
+    """Worth (n, k) by the joint probabilities (n_classes, n, k, n_classes) of truth and answer.
 
-    `noise` (n, k) is the entropy of the answer given the truth.
+    `answer` (n, k, n_classes) are the probabilities of the answer, `noise` (n, k) is its entropy given the truth.
     """
-    answer = joint.sum(0)
     information = np.maximum(_entropy(answer, 2) - noise, 0.0)
     if cost is None:
         return joint.max(0).sum(2) - proba.max(1, keepdims=True) + _INFORMATION * information

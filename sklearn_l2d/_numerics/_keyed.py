@@ -1,10 +1,8 @@
-"""Random numbers that belong to an item and a name, so that a row alone gets what it gets in a batch."""
-
-import zlib
+"""Random numbers that belong to an item and a number, so that a row alone gets what it gets in a batch."""
 
 import numpy as np
 
-_ODD, _STEP = np.uint64(0x9E3779B97F4A7C15), 0x632BE59BD9B4E019
+_ODD, _STEP = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x632BE59BD9B4E019)
 _MIX = (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB))
 
 
@@ -16,14 +14,9 @@ def row_keys(array, seed):
     return _mixed((bits * (odd + np.uint64(1))).sum(1, dtype=np.uint64))
 
 
-def name_keys(names):
-    """Keys (n,) of names."""
-    return _mixed(np.array([zlib.crc32(str(name).encode()) for name in names], dtype=np.uint64))
-
-
-def step_key(step):
-    """Key of a whole number."""
-    return _mixed(np.array([step * _STEP % (1 << 64)], dtype=np.uint64))
+def number_keys(numbers):
+    """Keys (n,) of whole numbers."""
+    return _mixed(np.atleast_1d(numbers).astype(np.uint64) * _STEP)
 
 
 def keyed_uniforms(rows, columns):

@@ -9,7 +9,7 @@ from .._numerics._answer_model import AnswerModel, answer_log_likelihood, sum_by
 from .._numerics._answer_worth import answer_worth, worth_of_some
 from .._numerics._answers import expected_correctness
 from .._numerics._fusion import Exponents, posterior
-from .._numerics._keyed import keyed_uniforms, step_key
+from .._numerics._keyed import keyed_uniforms, number_keys
 from .._numerics._matching import match_within
 from .._numerics._matrices import entries, rows_of
 
@@ -31,8 +31,8 @@ class Asker(NamedTuple):
         Cost of a decision (column) for each true class; None if every error costs 1.
     price : ndarray of shape (M,)
         Price of asking each expert, in errors.
-    names : ndarray of uint64 of shape (M,)
-        Keys of the experts.
+    turns : ndarray of uint64 of shape (M,)
+        Keys of the experts, by which those who are worth the same take turns.
     threshold : float
         Worth, less the price, from which somebody is asked.
     sure : float
@@ -45,7 +45,7 @@ class Asker(NamedTuple):
     exponents: Exponents
     cost: np.ndarray | None
     price: np.ndarray
-    names: np.ndarray
+    turns: np.ndarray
     threshold: float
     sure: float
     most: int
@@ -58,9 +58,9 @@ class Asker(NamedTuple):
         """
         if who is None:
             worth = answer_worth(proba, size, self.model, self.exponents, self.cost)
-            return worth * _turns(keys, self.names) - self.price
+            return worth * _taken_in_turn(keys, self.turns) - self.price
         worth = worth_of_some(proba, size, who, self.model, self.exponents, self.cost)
-        net = worth * _turns(keys, self.names[who]) - self.price[who]
+        net = worth * _taken_in_turn(keys, self.turns[who]) - self.price[who]
         return np.where(who >= 0, net, -np.inf)
 
     def shortlist(self, proba, keys, shut):
@@ -68,9 +68,9 @@ class Asker(NamedTuple):
 
         `shut` (n, M) says who cannot be asked.
         """
-        if len(self.names) <= FEW:
+        if len(self.turns) <= FEW:
             return None
-        rank = expected_correctness(proba, self.model.correctness)[:, :-1] * _turns(keys, self.names)
+        rank = expected_correctness(proba, self.model.correctness)[:, :-1] * _taken_in_turn(keys, self.turns)
         rank -= self.price
         rank[shut] = -np.inf
         return np.sort(np.argpartition(-rank, FEW - 1, axis=1)[:, :FEW], axis=1)
@@ -89,9 +89,9 @@ class Asker(NamedTuple):
         return (uniform[:, None] * chance[:, -1:] >= chance[:, :-1]).sum(1)
 
 
-def _turns(keys, names):
+def _taken_in_turn(keys, turns):
     """Factors of the worth of people, which differ little, and otherwise for every item."""
-    return 1 + _LIKE * keyed_uniforms(keys[:, None], names)
+    return 1 + _LIKE * keyed_uniforms(keys[:, None], turns)
 
 
 class Open(NamedTuple):
@@ -200,7 +200,7 @@ class Talk:
         sure : ndarray of bool of shape (n,)
             Whether the label is sure enough.
         """
-        asker, n_experts, d = self.asker, len(self.asker.names), self.n_scenarios
+        asker, n_experts, d = self.asker, len(self.asker.turns), self.n_scenarios
         for block in np.array_split(rows, max(1, -(-len(rows) * n_experts * d // _BLOCK))):
             shut = self.open.shut(block, n_experts)
             shut[self.size[block] >= asker.most] = True
@@ -249,7 +249,7 @@ class Talk:
         return (rows[:, None] * self.n_scenarios + np.arange(self.n_scenarios)).ravel()
 
     def _uniform(self, rows, step):
-        return keyed_uniforms(self.keys[rows], step_key(step))
+        return keyed_uniforms(self.keys[rows], number_keys(step))
 
     def _log_likelihood(self, places, who, answers):
         shape = None if self.shape is None else self.shape[places]

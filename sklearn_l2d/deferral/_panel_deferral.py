@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._annotated_target import split_target
-from .._numerics._keyed import name_keys, row_keys
+from .._numerics._keyed import number_keys, row_keys
 from .._numerics._prices import find_prices
 from .._numerics._risk_control import confidence_bound, n_items_needed
 from .._sklearn import HasMethods, Interval, atomic, check_weights, warn
@@ -22,8 +22,8 @@ from ._tally import TallyMixin
 
 _STOPS = "answers", "target_accuracy", "consultation_cost"
 _ONE_ANSWER = 1.0  # per item, where nothing else is requested
-_ENOUGH_ROWS = 200, 2000  # on which thresholds are calibrated, at least and at most,
-_ENOUGH_PAIRS = 200_000_000  # by the number of experts, answers and true classes that are compared
+_ENOUGH_ROWS = 200, 10_000  # on which thresholds are calibrated, at least and at most,
+_ENOUGH_PAIRS = 20_000_000  # by the number of experts, answers and true classes that are compared
 _ROWS_OF_PANELS = 250  # the same for panels, each with several scenarios
 _VIOLATION = 0.02  # of a bound on the workload, from which there is a warning
 
@@ -316,12 +316,15 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         ValueError
             If annotations are missing or do not fit the experts.
         """
+        return self._replay(X, annotations, "replay")
+
+    def _replay(self, X, annotations, method):
         check_is_fitted(self)
         items = self._check_items(X)
         if self.n_experts_ == 0:
             proba, asked = self._classifier_proba(items), np.empty((len(items), 0), dtype=int)
             return Replay(asked, self._decided(proba), proba, np.zeros(len(items), dtype=int))
-        votes = check_answers(annotations, len(items), self, "replay")
+        votes = check_answers(annotations, len(items), self, method)
         talk = self._talk(items)
         for _ in hear_recorded(talk, votes.to_sparse()):
             pass
@@ -384,7 +387,7 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         y, annotations = split_target(y, annotations)
         if self.n_experts_ == 0:
             return super().score(X, y, annotations, sample_weight)
-        labels = self.replay(X, annotations).labels
+        labels = self._replay(X, annotations, "score").labels
         right = self._known_truth(X, y).argmax(1) == np.searchsorted(self.classes_, labels)
         return float(np.average(right, weights=check_weights(sample_weight, right)))
 
@@ -555,7 +558,7 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         return share_bounds(None, workload, None, roster.experts, self.targets_ if hasattr(self, "targets_") else [])
 
     def _learn(self, team):
-        self._single_targets(toll=np.zeros(self.n_experts_), load=np.zeros(self.n_experts_))
+        self._single_targets(**_new_details(self.n_experts_))
         self._judge_classifier(team, self.cv)
         self.clusterer_ = None
         if self.clusterer is not None:
@@ -574,7 +577,7 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
 
     def _fit_nobody(self, team):
         super()._fit_nobody(team)
-        self._roster = self._roster._replace(details={"toll": np.empty(0), "load": np.empty(0)})
+        self._roster = self._roster._replace(details=_new_details(0))
         self.clusterer_, self.answers_, self.constraint_violation_ = None, 0.0, 0.0
         self.threshold_ = self.panel_threshold_ = self.confidence_threshold_ = np.inf
 
@@ -583,8 +586,8 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         scores, start = np.full((len(items), len(self.targets_) + 1), -np.inf), 0
         for who, net, sure in talk.compare(rows):
             block = scores[start : start + len(net)]
-            everybody = np.broadcast_to(np.arange(self.n_experts_), net.shape)
-            np.put_along_axis(block, self._target_of(everybody if who is None else who), net, axis=1)
+            who = np.tile(np.arange(self.n_experts_), (len(net), 1)) if who is None else who
+            np.put_along_axis(block, self._target_of(who), net, axis=1)
             block[:, -1] = np.where(sure, np.inf, talk.asker.threshold)
             start += len(net)
         return scores
@@ -609,7 +612,7 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         return error_costs(self.error_cost, len(self.classes_))
 
     def _describe(self, items, y_codes, votes):
-        return {"toll": np.zeros(votes.shape[1]), "load": np.zeros(votes.shape[1])}
+        return _new_details(votes.shape[1], first=self._roster.details["turn"].max(initial=-1) + 1)
 
     def _set_roster(self, roster):
         self._set_selection(plain_selection(roster.omega))
@@ -646,7 +649,7 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
             exponents=self._exponents,
             cost=self._decision_cost(),
             price=self.prices_,
-            names=name_keys(self.experts_),
+            turns=number_keys(self._roster.details["turn"]),
             threshold=vars(self).get("threshold_"),
             sure=self.confidence_threshold_,
             most=most,
@@ -680,7 +683,7 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         """`Questions` about a sample, one after the other and as panels."""
         asker = self._asker(**{"threshold": self._fixed_threshold()} | changes)
         some = slice(None, None, max(1, len(sample[0]) // _ROWS_OF_PANELS))
-        few = [part if part is None or len(part) < len(sample[0]) else part[some] for part in sample]
+        few = [part if part is None or part.shape[0] < len(sample[0]) else part[some] for part in sample]
         return draw_questions(Talk(asker, *sample), budget), draw_questions(Panel(asker, *few), budget)
 
     def _set_thresholds(self, sample, drawn=None):
@@ -695,7 +698,8 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
                 questions = draw_questions(Talk(self._asker(price=price + toll, threshold=threshold), *sample), budget)
                 return questions.loads(self._threshold_of(questions), self.n_experts_)
 
-            self._set_toll(find_prices(loads_of, lower, upper))
+            never = np.where(upper > 0, 0.0, np.inf)
+            self._set_toll(never + find_prices(lambda toll: loads_of(toll + never), lower, upper))
         questions, panels = self._draw_twice(sample, budget) if drawn is None else drawn
         self.threshold_, self.panel_threshold_ = self._threshold_of(questions), self._threshold_of(panels)
         load = questions.loads(self.threshold_, self.n_experts_)
@@ -760,6 +764,11 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         """Labels by probabilities of the truth."""
         cost = self._decision_cost()
         return self.classes_[proba.argmax(1) if cost is None else (proba @ cost).argmin(1)]
+
+
+def _new_details(n_experts, first=0):
+    """Details of a roster: what the workload adds to prices, expected workloads, and numbers of turns."""
+    return {"toll": np.zeros(n_experts), "load": np.zeros(n_experts), "turn": first + np.arange(n_experts)}
 
 
 def _rows_of_team(team, rows):
