@@ -194,6 +194,7 @@ METHODS_DIFFERENT = {
         "the experts are known": "BaseDeferrer.predict_team BaseDeferrer.predict_team_proba BaseDeferrer.score "
         "GatedDeferrer.partial_fit",
     },
+    "decision": {"there are probabilities": "BaseDeferrer.predict_team_proba"},
     "experts": {"they leave": "BaseDeferrer.offboard"},
     "y": {
         "it is ignored": "AgreementClustering.fit AgreementClustering.fit_predict FuzzyCMeans.fit",
