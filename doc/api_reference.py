@@ -84,6 +84,7 @@ API_REFERENCE = [
         "summary": "How well annotations are predicted, how different experts are, what a team of both achieves.",
         "names": [
             "annotation_perplexity",
+            "answers_accuracy_curve",
             "consensus_agreement",
             "coverage_accuracy_auc",
             "coverage_accuracy_curve",
@@ -106,7 +107,13 @@ API_REFERENCE = [
         "module": "sklearn_l2d.inspection",
         "title": "Pictures",
         "summary": "Display classes in the style of scikit-learn; matplotlib is imported when one is drawn.",
-        "names": ["CoverageAccuracyDisplay", "MembershipDisplay", "PerplexityDisplay", "WorkloadDisplay"],
+        "names": [
+            "AnswersAccuracyDisplay",
+            "CoverageAccuracyDisplay",
+            "MembershipDisplay",
+            "PerplexityDisplay",
+            "WorkloadDisplay",
+        ],
     },
 ]
 

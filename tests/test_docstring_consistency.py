@@ -23,6 +23,7 @@ DIFFERENT = {
     ("Parameters", "alpha"): {"weight of a loss, not a concentration": "OneStageDeferral"},
     ("Parameters", "answer_epochs"): {"these nets also learn from items without annotation": "SemiSupervisedDeferral"},
     ("Parameters", "answer_hidden_layer_sizes"): {"the classifier can be one of the nets": "ProbabilisticDeferral"},
+    ("Parameters", "clusterer"): {"there are no groups": "PanelDeferral"},
     ("Parameters", "class_weight"): {
         "a gate and the default classifier": "ClusterDeferral RandomExpertDeferral SemiSupervisedDeferral",
         "a gate, the experts' nets and the default classifier": "ProbabilisticDeferral",
@@ -30,10 +31,12 @@ DIFFERENT = {
     ("Parameters", "consultation_cost"): {
         "the cost must not be negative, and is not in the loss": "OneStageDeferral",
         "the cost must not be negative, and is in the loss": "TwoStageDeferral",
+        "targets have no cost of their own": "PanelDeferral",
     },
     ("Parameters", "coverage"): {"without bounds, the deferrer that is wrapped decides": "RankedDeferral"},
     ("Parameters", "cv"): {
         "there is no gate, but a coverage": "ConfidenceDeferral",
+        "there is no gate, but a weight of the classifier": "PanelDeferral",
         "the folds are for the training of the net": "ExpertAgnosticDeferral TwoStageDeferral",
     },
     ("Parameters", "hidden_layer_sizes"): {
@@ -61,6 +64,7 @@ DIFFERENT = {
         "folds, nets, gate, draws and classifier": "ProbabilisticDeferral",
         "folds, nets, views, gate, draws and classifier": "SemiSupervisedDeferral",
         "folds, draws and classifier": "ConfidenceDeferral",
+        "folds, held-out items, clusterer, drawn answers, turns and classifier": "PanelDeferral",
         "folds, net, draws and classifier": "ExpertAgnosticDeferral TwoStageDeferral",
         "net and draws": "MixtureOfExpertsDeferral OneStageDeferral",
         "net, examples and draws": "PopulationDeferral",
@@ -96,7 +100,7 @@ DIFFERENT = {
         "there is no transform of other experts": "AgreementClustering",
     },
     ("Attributes", "history_"): {
-        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral",
+        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral PanelDeferral",
         "the E-step has figures, too": EM,
         "it is that of the deferrer": "RankedDeferral",
         "the loss has a unit": "AnnotatorLDA",
@@ -105,7 +109,7 @@ DIFFERENT = {
     ("Attributes", "labels_"): {"experts are clustered, not rows": "AgreementClustering"},
     ("Attributes", "n_features_in_"): {"the columns are experts": "AgreementClustering"},
     ("Attributes", "n_iter_"): {
-        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral",
+        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral PanelDeferral",
         "there is a gate": EM,
         "another phase is included": "PopulationDeferral PopulationExpertEncoder",
         "the phase of the consensus is included": "AnnotatorLDA",
@@ -124,9 +128,11 @@ DIFFERENT = {
     ("Attributes", "target_shares_"): {
         "newcomers are targets": "ExpertAgnosticDeferral PopulationDeferral",
         "newcomers are targets, and there is recalibrate": "ConfidenceDeferral",
+        "it is only asked first": "PanelDeferral",
     },
     ("Attributes", "targets_"): {
-        "newcomers are targets": "BestExpert ConfidenceDeferral ExpertAgnosticDeferral PopulationDeferral",
+        "newcomers are targets": "BestExpert ConfidenceDeferral ExpertAgnosticDeferral PanelDeferral "
+        "PopulationDeferral",
         "all experts are one target": "ClassifierOnly RandomExpertDeferral",
         "groups are targets": "ClusterDeferral",
         "they are those of the deferrer": "RankedDeferral",
@@ -168,6 +174,7 @@ ANY_TYPE = ("batch_size", "hidden_layer_sizes", "lr", "optimizer", "weight_decay
 
 # The same for the descriptions of parameters of methods. Their types differ in what may be None or may have a module.
 METHODS_DIFFERENT = {
+    "available": {"the items are for calibration": "PanelDeferral.answers_path PanelDeferral.recalibrate"},
     "X": {
         "sizes of the columns matter to a net": "AnnotatorLDA.fit AnnotatorLDA.partial_fit NetClassifier.fit",
         "there may be none": "AnnotatorLDA.suggest_items",
@@ -182,6 +189,7 @@ METHODS_DIFFERENT = {
     "X_unlabeled": {
         "they are optional": "BaseDeferrer.fit",
         "margins can take their place": "CoverageMixin.coverage_path",
+        "several thresholds are calibrated": "PanelDeferral.answers_path",
     },
     "annotations": {
         "another method says it": "AnnotatorLDA.fit_transform AnnotatorLDA.predict ExpertEncoder.fit_transform",
@@ -191,8 +199,16 @@ METHODS_DIFFERENT = {
         "there may be no experts": "BaseDeferrer.fit",
         "they are those of newcomers": "ClusterDeferral.onboard DeferrerWrapper.onboard RandomExpertDeferral.onboard "
         "TallyMixin.onboard",
-        "the experts are known": "BaseDeferrer.predict_team BaseDeferrer.predict_team_proba BaseDeferrer.score "
+        "they may be some of those to come": "PanelDeferral.next_expert",
+        "another method says that they may be some": "PanelDeferral.explain_deferral",
+        "they say who can be asked": "PanelDeferral.replay",
+        "the experts are known": "PanelDeferral.predict_team PanelDeferral.score BaseDeferrer.predict_team "
+        "BaseDeferrer.predict_team_proba BaseDeferrer.score "
         "GatedDeferrer.partial_fit",
+    },
+    "decision": {
+        "there are probabilities": "BaseDeferrer.predict_team_proba",
+        "answers are joined unless another decision is asked for": "PanelDeferral.predict_team",
     },
     "experts": {"they leave": "BaseDeferrer.offboard"},
     "y": {

@@ -66,17 +66,17 @@ def _path(world, deferrer, data):
     return deferrer.coverage_path(COVERAGES, X_unlabeled=data["X_unlabeled"])
 
 
-def team_point(world, deferrer):
+def team_point(world, deferrer, right=None):
     """Achieved coverage and expected accuracy on the test rows with annotations.
 
     A deferred item goes to the most preferred target among those with a member who annotated it: most items have no
-    annotation by most of the real experts.
+    annotation by most of the real experts. `right` (n_test, n_experts) says whether the label is right if this expert
+    is asked; None takes the answer for the label.
     """
     X, y, annotations = world.X[world.test], world.y[world.test], world.annotations[world.test]
     answered = (annotations >= 0) @ deferrer.selection_.T
-    right = np.divide(
-        (annotations == y[:, None]) @ deferrer.selection_.T, answered, where=answered > 0, out=np.zeros(answered.shape)
-    )
+    right = (annotations == y[:, None] if right is None else right) @ deferrer.selection_.T
+    right = np.divide(right, answered, where=answered > 0, out=np.zeros(answered.shape))
     own = deferrer.predict(X) == y
     scores = deferrer.decision_function(X)
     deferred = scores.argmax(1) < len(deferrer.targets_)

@@ -12,8 +12,10 @@ class Plan(NamedTuple):
     seeds : range
     sizes : tuple of int
         Numbers of named annotations per expert.
-    sets, methods : tuple of str
-        Sets and methods of the onboarding experiment.
+    sets : tuple of str
+        Sets of the experiments on onboarding and on answers.
+    methods : tuple of str
+        Methods of the onboarding experiment.
     quick : bool
         Whether the other experiments use one small set only.
     """

@@ -17,6 +17,7 @@ from .._encoding import Votes, is_frame, make_votes
 from .._numerics._answer_model import fit_counts
 from .._numerics._answers import expected_correctness
 from .._numerics._assignment import assign_members
+from .._numerics._crowdlab import crowdlab_proba, fit_crowdlab
 from .._numerics._fusion import Exponents
 from .._numerics._matrices import answer_weights, dense_if_small, entries, identity
 from .._sklearn import atomic, atomic_fit, check_weights, not_for_scorers, warn
@@ -55,6 +56,7 @@ class Team:
     unlabeled: Items | None
 
 
+_FUSIONS = "combine", "crowdlab"  # decisions by the classifier and all answers together
 _EXAMPLES = {"classifier": "LogisticRegression()", "clusterer": "AnnotatorLDA()"}  # of the parts of a deferrer
 
 
@@ -293,12 +295,12 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
             Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
             matched by name.
-        decision : {"draw", "vote", "combine"}, default="draw"
+        decision : {"draw", "vote", "combine", "crowdlab"}, default="draw"
             "draw" takes the annotation of the expert whom `assign_experts` draws among the members of the target who
             annotated the item. "vote" takes the vote of all members who annotated it, weighted by `selection_`. If no
-            member did, the classifier decides. "combine" takes the most probable label of `predict_team_proba`, or that
-            of the least expected cost if there is an `error_cost`: the classifier and all answers to an item together,
-            whoever its target is.
+            member did, the classifier decides. "combine" and "crowdlab" take the most probable label of
+            `predict_team_proba`, or that of the least expected cost if there is an `error_cost`: the classifier and all
+            answers to an item together, whoever its target is.
 
         Returns
         -------
@@ -310,11 +312,10 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         ValueError
             If `decision` is unknown, or annotations are missing or do not fit the experts.
         """
-        if decision not in ("draw", "vote", "combine"):
-            raise ValueError(f"decision={decision!r} is none of 'draw', 'vote' and 'combine'.")
-        if decision == "combine":
-            proba, cost = self.predict_team_proba(X, annotations), self._decision_cost()
-            return self.classes_[proba.argmax(1) if cost is None else (proba @ cost).argmin(1)]
+        if decision in _FUSIONS:
+            return self._decided(self.predict_team_proba(X, annotations, decision))
+        if decision not in ("draw", "vote"):
+            raise ValueError(f"decision={decision!r} is none of 'draw', 'vote', 'combine' and 'crowdlab'.")
         items, deferral, labels = self._decide(X)
         if self.n_experts_ == 0:
             return labels
@@ -330,11 +331,11 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         labels[rows] = self.classes_[answers]
         return labels
 
-    def predict_team_proba(self, X, annotations=None):
+    def predict_team_proba(self, X, annotations=None, decision="combine"):
         """Predict class probabilities by the classifier and all answers together.
 
-        Every answer counts by how its author answers items of each true class, learnt in `fit` by empirical Bayes
-        (Dawid and Skene, 1979). With T answers, ``ln p(y | x, answers)`` is, up to a constant,
+        By default, every answer counts by how its author answers items of each true class, learnt in `fit` by empirical
+        Bayes (Dawid and Skene, 1979). With T answers, ``ln p(y | x, answers)`` is, up to a constant,
         ``(a ln p(y | x) + b sum_j ln p(answer_j | y)) / (1 + r (T - 1))``. The exponents a and b, and the correlation r
         of the answers to an item, since people err alike, are learnt from the rows of `fit`, where each answer is
         judged by the others.
@@ -346,6 +347,10 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
             Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
             matched by name.
+        decision : {"combine", "crowdlab"}, default="combine"
+            "crowdlab" takes the weighted average of CROWDLAB (Goh, Tkachenko and Mueller, 2022) instead: everybody, the
+            classifier too, weighs by how much less they err on the rows of `fit` than the most frequent class would. It
+            is simpler, and less sure than it could be.
 
         Returns
         -------
@@ -356,14 +361,19 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If annotations are missing or do not fit the experts.
+            If `decision` is unknown, or annotations are missing or do not fit the experts.
         """
         check_is_fitted(self)
+        if decision not in _FUSIONS:
+            raise ValueError(f"decision={decision!r} is neither 'combine' nor 'crowdlab', which have probabilities.")
         items = self._check_items(X)
         proba = self._classifier_proba(items)
         if self.n_experts_ == 0:
             return proba
         votes = check_answers(annotations, len(items), self, "predict_team_proba")
+        if decision == "crowdlab":
+            right, seen = self._roster.right.sum(1), self._roster.seen.sum(1)
+            return crowdlab_proba(self._crowdlab, right, seen, votes.item, votes.annotator, votes.label, proba)
 
         def shape_of(rows, some):
             return self._answer_shape(items[rows], some)
@@ -608,6 +618,9 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         rows, some = few_answers(votes, self._seed)
         log_prior = vars(self).pop("_judged", None)
         log_prior = None if log_prior is None else log_prior[rows]
+        # who trains classifier and experts together has no probabilities out of fold
+        proba = self._classifier_proba(team.items[rows]) if log_prior is None else np.exp(log_prior)
+        self._crowdlab = fit_crowdlab(some.item, some.label, proba, team.y_codes[rows])
         shape = self._answer_shape(team.items[rows], some)
         model, self._exponents = learn_weights(model, some, truth[rows], log_prior, shape, self._seed)
         # what the model holds of each expert is in the roster, which may change
@@ -701,6 +714,11 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         items = self._check_items(X)
         return items, self._duel(items).chosen, self.classifier_.predict(items.given)
+
+    def _decided(self, proba):
+        """Labels by probabilities (n, C) of the truth: the most probable ones, or those of the least expected cost."""
+        cost = self._decision_cost()
+        return self.classes_[proba.argmax(1) if cost is None else (proba @ cost).argmin(1)]
 
     def _duel(self, items):
         """`Duel` by the final scores of items, which are computed for some rows at a time."""

@@ -56,27 +56,28 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         answered by as many people; where more people can be asked, the label is more often sure enough.
 
     consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
-        Price of an answer in units of one error: one price for all experts, one per expert, or a mapping from names
-        to prices. Somebody is asked as long as the answer is worth more.
+        Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from
+        names of experts to costs. Somebody is asked as long as the answer is worth more.
 
     max_answers : int, default=None
         Largest number of answers to an item; None sets no limit.
 
     clusterer : AnnotatorLDA, FrozenEstimator or None, default=None
-        Behaviours, for instance of an anonymous archive: ``FrozenEstimator(lda)``. What they answer at an item shapes
-        the wrong answers that are expected there. An `AnnotatorLDA` is cloned and fitted to the counts of the
-        annotations. None leaves the shape to the roster.
+        Estimator of the experts' behaviours. An `AnnotatorLDA` is cloned and fitted to the counts of the annotations;
+        ``FrozenEstimator(lda)`` is one that was trained on a larger anonymous archive. What behaviours answer at an
+        item shapes the wrong answers that are expected there. None leaves that to the roster.
 
     error_cost : array-like of shape (n_classes, n_classes), default=None
-        Cost of deciding for the class of the column where that of the row is true. None: every error costs 1.
+        Cost, in units of one error, of deciding for the class of the column where the class of the row is true. None is
+        0 on the diagonal and 1 elsewhere.
 
     workload : pair, array-like of shape (n_experts, 2), mapping or None, default=None
-        Lower and upper bound of the mean number of answers per item that each expert gives, the share of all items
-        that they see: one pair for all experts, one pair per expert, or a mapping from names to pairs.
+        Lower and upper bound of the share of all items that each expert serves: one pair for all experts, one pair per
+        expert, or a mapping from names to pairs. None sets no bound.
 
     cv : int, default=5
         Number of folds of the classifier's out-of-fold probabilities, by which the temperature and the weight of the
-        classifier are calibrated.
+        classifier among the answers are learnt.
 
     validation_fraction : float, default=0.5
         Share of the labelled items that is held out for `target_accuracy`; not used without it.
@@ -89,8 +90,8 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         a class.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the folds, the held-out items, the drawn answers of the calibration, the turns of people whose answers
-        are worth the same, and the classifier unless it has its own.
+        Seed of the folds, the held-out items, the clusterer unless it has its own, the drawn answers of the
+        calibration, the turns of people whose answers are worth the same, and the classifier unless it has its own.
 
     Attributes
     ----------
@@ -101,7 +102,7 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
     temperature_ : float
         Temperature that calibrates the probabilities of the classifier.
     clusterer_ : AnnotatorLDA or None
-        The fitted behaviours.
+        The fitted or frozen clusterer.
     experts_ : ndarray of shape (n_experts,)
         Names of the experts.
     n_experts_ : int
@@ -109,9 +110,11 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
     targets_ : ndarray of shape (n_targets,)
         Names of the targets: every expert of `fit` or `onboard` is one.
     omega_ : ndarray or csr_array of shape (n_experts, n_targets)
-        Memberships of the experts in the targets. Rows sum to 1. It is sparse if it has more than ten million entries.
+        Memberships of the experts in the targets. Rows sum to 1. It is sparse if every expert is a target and it has
+        more than ten million entries.
     selection_ : ndarray or csr_array of shape (n_targets, n_experts)
-        Weights by which each target selects its members: its expert, or nobody. It is sparse if `omega_` is.
+        Weights by which each target selects its members. Rows sum to 1; a target without members has a row of zeros. It
+        is sparse if `omega_` is.
     threshold_ : float
         Worth of an answer, in units of one error and less its price, from which it is asked for.
     panel_threshold_ : float
@@ -125,13 +128,14 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
     answers_ : float
         Expected number of answers per item, on `X_unlabeled` or else the labelled items.
     coverage_ : float
-        Share of the items about which nobody is asked.
+        Share of the items that the classifier decides, the last entry of `target_shares_`.
     target_shares_ : ndarray of shape (n_targets + 1,)
-        Share of the items about which each target is asked first, and last the share of those about which nobody is.
+        Share of the items that each target decides, the classifier last, for `X_unlabeled` or else the labelled items.
+        A target decides an item here if it is asked first. Newcomers have 0 until `recalibrate`.
     workload_ : ndarray of shape (n_experts,)
-        Expected number of answers per item by each expert.
+        Share of the items that each expert is expected to serve.
     constraint_violation_ : float
-        Largest distance of `workload_` from its bounds.
+        Largest distance of a share from its bounds; 0 if all bounds are met.
     n_iter_ : int
         0: only the classifier is trained.
     history_ : list
@@ -237,20 +241,19 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         X : array-like of shape (n_samples, n_features)
             Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Answers so far, one column per expert, with missing entries. The columns of a DataFrame are matched by name.
-            None: nobody has answered.
+            Annotations of the experts so far, one column per expert, with missing entries. The columns of a DataFrame
+            are matched by name. None: nobody has answered.
         available : array-like of bool of shape (n_experts,) or (n_samples, n_experts), default=None
             Experts who are available, for all items or for each item; by default all experts. For each item, it may be
             a sparse array.
         capacity : array-like of int of shape (n_experts,), int, or mapping by name, default=None
-            Largest number of items per expert; unlimited by default. An item goes to the next best expert if the best
-            one has better uses.
+            Largest number of items per expert; unlimited by default.
 
         Returns
         -------
         expert : ndarray of int of shape (n_samples,)
-            Positions in `experts_`; -1 where it is time to decide by `predict_team`. Without `capacity`, an item alone
-            gets what it gets in a batch.
+            Positions in `experts_`; -1 where it is time to decide by `predict_team`. Where capacities are full, an item
+            goes to whoever is worth most among the others; without them, an item alone gets what it gets in a batch.
 
         Raises
         ------
@@ -276,7 +279,7 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         X : array-like of shape (n_samples, n_features)
             Items.
         available, capacity
-            As in `next_expert`.
+            As in `assign_experts`.
 
         Returns
         -------
@@ -302,7 +305,8 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         X : array-like of shape (n_samples, n_features)
             Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts)
-            Recorded answers, one column per expert; only people who answered an item can be asked about it.
+            Annotations of the experts, one column per expert, with missing entries: only those who annotated an item
+            can be asked about it. The columns of a DataFrame are matched by name.
 
         Returns
         -------
@@ -339,12 +343,12 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         X : array-like of shape (n_samples, n_features)
             Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Whatever has been answered, one column per expert, with missing entries. The columns of a DataFrame are
+            Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
             matched by name.
-        decision : {"combine", "draw", "vote"}, default="combine"
-            "combine" takes the most probable label of `predict_team_proba`, or that of the least expected cost if there
-            is an `error_cost`. "draw" and "vote" take the answer of the one expert who is asked first, as other
-            deferrers do.
+        decision : {"combine", "crowdlab", "draw", "vote"}, default="combine"
+            "combine" and "crowdlab" take the most probable label of `predict_team_proba`, or that of the least expected
+            cost if there is an `error_cost`. "draw" and "vote" take the answer of one expert, as other deferrers do:
+            "draw" of whoever is worth most among those who answered, "vote" of the one who is asked first.
 
         Returns
         -------
@@ -368,7 +372,8 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         y : array-like of shape (n_samples,)
             True labels; an `AnnotatedTarget` also brings the annotations.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Recorded answers, as in `replay`.
+            Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
+            matched by name.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the items.
 
@@ -399,7 +404,7 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         X : array-like or DataFrame of shape (n_samples, n_features)
             Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Answers so far. None explains the first question.
+            Annotations of the experts so far, as in `next_expert`. None explains the first question.
 
         Returns
         -------
@@ -759,11 +764,6 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
                 "two, or give more labelled items or more answers to each."
             )
         return threshold
-
-    def _decided(self, proba):
-        """Labels by probabilities of the truth."""
-        cost = self._decision_cost()
-        return self.classes_[proba.argmax(1) if cost is None else (proba @ cost).argmin(1)]
 
 
 def _new_details(n_experts, first=0):

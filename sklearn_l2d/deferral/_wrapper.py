@@ -40,6 +40,7 @@ class DeferrerWrapper(BaseDeferrer):
     missing_label = _of_deferrer("missing_label")
     _roster = _of_deferrer("_roster")
     _exponents = _of_deferrer("_exponents")
+    _crowdlab = _of_deferrer("_crowdlab")
     _seed = _of_deferrer("_seed")
 
     @available_if(_has("predict_expert_correctness"))

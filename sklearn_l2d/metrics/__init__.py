@@ -2,6 +2,7 @@
 
 from ._agreement import krippendorff_alpha, pairwise_agreement
 from ._annotators import annotation_perplexity, consensus_agreement, membership_dissimilarity
+from ._answers import answers_accuracy_curve
 from ._coverage import (
     coverage_accuracy_auc,
     coverage_accuracy_curve,
@@ -13,6 +14,7 @@ from ._points import coverage_accuracy_points
 
 __all__ = [
     "annotation_perplexity",
+    "answers_accuracy_curve",
     "consensus_agreement",
     "coverage_accuracy_auc",
     "coverage_accuracy_curve",

@@ -6,7 +6,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from .._last_step import last_step
 from ..annotations import split_target
 
-_DECISIONS = ("draw", "vote", "combine", "expected")
+_DECISIONS = ("draw", "vote", "combine", "crowdlab", "expected")
 
 
 def make_team_scorer(metric=None, *, decision="draw", greater_is_better=True, **metric_params):
@@ -22,10 +22,10 @@ def make_team_scorer(metric=None, *, decision="draw", greater_is_better=True, **
         Called as ``metric(y_true, y_team, **metric_params)``; None is the accuracy. A scorer can be pickled if its
         metric can.
 
-    decision : {"draw", "vote", "combine", "expected"}, default="draw"
-        How the team decides: by the answer of the member who was drawn, by the vote of the target's members, or by the
-        classifier and all answers together, as in `predict_team`; or in expectation over the draw, as in `score`, which
-        is the accuracy and takes no metric.
+    decision : {"draw", "vote", "combine", "crowdlab", "expected"}, default="draw"
+        How the team decides: by the answer of the member who was drawn, by the vote of the target's members, or, in two
+        ways, by the classifier and all answers together, as in `predict_team`; or in expectation over the draw, as in
+        `score`, which is the accuracy and takes no metric.
 
     greater_is_better : bool, default=True
         False for a loss, whose sign the scorer changes.

@@ -8,6 +8,7 @@ from sklearn_l2d.benchmark.__main__ import EXPERIMENTS, build_parser, make_plan
 
 ONE_CELL = {
     "onboarding": "confidence",
+    "answers": "best people, weighted vote",
     "bounded": "confidence",
     "clusters": "accuracy on the labelled rows",
     "memberships": "EA-L2D",
@@ -63,6 +64,12 @@ def measured():
 def test_onboarding_improves_on_the_classifier(measured):
     figures = measured("onboarding")
     assert max(figures["classifier"], figures["people"]) - 0.05 < figures["area"] < 1
+
+
+def test_more_of_the_best_people_are_right_more_often(measured):
+    figures = measured("answers")
+    assert figures["accuracy@3.0"] > figures["accuracy@0.25"] > 0.8
+    assert [figures[f"answers@{b}"] for b in (0.25, 3.0)] == [0.25, 3]
 
 
 def test_bounded_teams_keep_within_capacity(measured):

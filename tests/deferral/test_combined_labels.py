@@ -105,16 +105,18 @@ def test_answers_are_matched_by_name_and_in_blocks(team, crowd, monkeypatch):
 
 def test_a_roster_that_changes_keeps_what_is_known_of_each(crowd):
     team = ConfidenceDeferral(LogisticRegression(), cv=3, random_state=0).fit(crowd.X, crowd.y, crowd.annotations)
-    expected = team.predict_team_proba(crowd.X, crowd.annotations)
     others = copy.copy(team).offboard([1])
     rest = np.delete(crowd.annotations, 1, axis=1)
     silent = crowd.annotations.copy()
     silent[:, 1] = -1
-    assert_allclose(others.predict_team_proba(crowd.X, rest), team.predict_team_proba(crowd.X, silent))
-    again = others.onboard([1], crowd.X, crowd.annotations[:, [1]], crowd.y)
+    again = copy.copy(others).onboard([1], crowd.X, crowd.annotations[:, [1]], crowd.y)
     assert_array_equal(again.experts_, [0, 2, 3, 4, 1])
-    order = [0, 2, 3, 4, 1]
-    assert_allclose(again.predict_team_proba(crowd.X, crowd.annotations[:, order]), expected)
+    whole = crowd.annotations[:, [0, 2, 3, 4, 1]]
+    for decision in ("combine", "crowdlab"):
+        expected = team.predict_team_proba(crowd.X, silent, decision)
+        assert_allclose(others.predict_team_proba(crowd.X, rest, decision), expected)
+        expected = team.predict_team_proba(crowd.X, crowd.annotations, decision)
+        assert_allclose(again.predict_team_proba(crowd.X, whole, decision), expected)
     stranger = RandomExpertDeferral(classifier=LogisticRegression(), max_epochs=1, random_state=0)
     stranger.fit(crowd.X, crowd.y, crowd.annotations).onboard("new")
     answers = np.column_stack([crowd.annotations, crowd.y])
@@ -166,8 +168,42 @@ def test_all_answers_beat_one_and_the_majority():
 
 
 def test_unknown_decisions_are_refused(team, crowd):
-    with pytest.raises(ValueError, match="decision='panel' is none of 'draw', 'vote' and 'combine'"):
+    with pytest.raises(ValueError, match="decision='panel' is none of 'draw', 'vote', 'combine' and 'crowdlab'"):
         team.predict_team(crowd.X, crowd.annotations, decision="panel")
+    with pytest.raises(ValueError, match="decision='vote' is neither 'combine' nor 'crowdlab'"):
+        team.predict_team_proba(crowd.X, crowd.annotations, decision="vote")
+
+
+@quiet
+@deferrers
+def test_every_deferrer_averages_as_crowdlab_does(instance):
+    crowd = make_crowd()
+    fitted = fit(instance, clone(instance.estimator), crowd)
+    proba = fitted.predict_team_proba(crowd.X, crowd.annotations, decision="crowdlab")
+    assert_allclose(proba.sum(1), 1)
+    labels = fitted.predict_team(crowd.X, crowd.annotations, decision="crowdlab")
+    assert_array_equal(labels, fitted.classes_[proba.argmax(1)])
+    score = make_team_scorer(decision="crowdlab")
+    assert score(fitted, crowd.X, crowd.y, annotations=crowd.annotations) == (labels == crowd.y).mean()
+    alone = [fitted.predict_team_proba(crowd.X[[i]], crowd.annotations[[i]], "crowdlab")[0] for i in range(5)]
+    assert_allclose(alone, proba[:5], atol=1e-6)
+    silent = np.full_like(crowd.annotations, -1)
+    nobody = fitted.predict_team_proba(crowd.X, silent, decision="crowdlab")
+    assert_allclose(nobody, fitted.predict_team_proba(crowd.X, silent))
+
+
+def test_crowdlab_weighs_everybody_by_the_rows_of_fit(team, crowd):
+    base = 1 - np.bincount(crowd.y).max() / len(crowd.y)
+    answered = crowd.annotations >= 0
+    right = answered & (crowd.annotations == crowd.y[:, None])
+    weight = np.maximum(1 - (1 - right.sum(0) / answered.sum(0)) / base, 1e-6)
+    known = np.mean(right.sum(1)[answered.any(1)] / answered.sum(1)[answered.any(1)])
+    proba = team.predict_team_proba(crowd.X, np.full_like(crowd.annotations, -1))
+    one = np.full_like(crowd.annotations, -1)
+    one[:, 2] = 0
+    own = team._crowdlab.classifier  # judged out of fold
+    expected = own * proba + weight[2] * np.where(np.arange(3) == 0, known, (1 - known) / 2)
+    assert_allclose(team.predict_team_proba(crowd.X, one, decision="crowdlab"), expected / (own + weight[2]))
 
 
 def test_few_of_many_answers_tell_how_much_they_count(team, crowd, monkeypatch):

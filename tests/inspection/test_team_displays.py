@@ -1,4 +1,5 @@
 import sys
+from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_l2d.deferral import BestExpert, ClusterDeferral, OneStageDeferral, RankedDeferral
-from sklearn_l2d.inspection import CoverageAccuracyDisplay, WorkloadDisplay
+from sklearn_l2d.inspection import AnswersAccuracyDisplay, CoverageAccuracyDisplay, WorkloadDisplay
 
 
 @pytest.fixture(autouse=True)
@@ -139,9 +140,42 @@ def test_bars_of_an_estimator(data, team):
     assert_allclose(served - display.workload, [0, -absent, 0, absent], atol=1e-12)
 
 
+class Panel:
+    """Asks everybody who answered, or nobody, and is right about the first items."""
+
+    def __init__(self, asks, n_right):
+        self.asks, self.n_right = asks, n_right
+
+    def replay(self, X, annotations):
+        asked = np.where(self.asks & (np.asarray(annotations) >= 0), np.arange(3), -1)
+        return SimpleNamespace(asked=asked, labels=np.arange(len(X)) < self.n_right)
+
+
+def test_accuracy_of_panels_over_their_answers(data):
+    X, _, annotations = data
+    panels = [Panel(True, 60), Panel(False, 40)]
+    display = AnswersAccuracyDisplay.from_estimators(panels, X, np.ones(80), annotations)
+    assert display.line_.get_xdata().tolist() == [0, 2.8]  # the second expert skips every fifth item
+    assert display.line_.get_ydata().tolist() == [0.5, 0.75]
+    assert_allclose(display.standard_error, np.sqrt([0.25 / 79, 0.1875 / 79]))
+    edges = display.band_.get_paths()[0].vertices[:, 1]
+    assert edges.max() == pytest.approx(0.75 + display.standard_error[1])
+    assert display.ax_.get_xlabel() == "answers per item"
+    rival = AnswersAccuracyDisplay.from_predictions([3, 1], [0.7, 0.6], name="majority", ax=display.ax_, color="red")
+    assert rival.line_.get_xdata().tolist() == [1, 3]
+    assert rival.band_ is None
+    assert rival.line_.get_color() == "red"
+    assert texts(display.ax_.get_legend().get_texts()) == ["Panel", "majority"]
+    assert rival.plot(name="again").line_.get_label() == "again"
+    assert AnswersAccuracyDisplay.from_predictions([1], [0.5]).ax_.get_legend() is None
+
+
 @pytest.mark.parametrize(
     ("make", "arguments", "message"),
     [
+        (AnswersAccuracyDisplay, {"answers": [-1], "accuracy": [0.8]}, "answers: every mean number"),
+        (AnswersAccuracyDisplay, {"answers": [1], "accuracy": [80]}, "accuracy: every value must lie"),
+        (AnswersAccuracyDisplay, {"answers": [1, 2], "accuracy": [0.8]}, "inconsistent numbers of samples"),
         (CoverageAccuracyDisplay, {"coverage": [0.5], "accuracy": [0.8]}, "Add one or give human_accuracy"),
         (CoverageAccuracyDisplay, {"coverage": [0, 1], "accuracy": [80, 60]}, "accuracy: every value must lie"),
         (WorkloadDisplay, {"workload": [3, 7]}, "workload: every share must lie"),
@@ -154,7 +188,10 @@ def test_bad_input(make, arguments, message):
         make(**arguments)
 
 
-@pytest.mark.parametrize("display", [CoverageAccuracyDisplay([0, 1], [0.5, 0.6]), WorkloadDisplay([0.5, 0.5])])
+@pytest.mark.parametrize(
+    "display",
+    [AnswersAccuracyDisplay([1], [0.5]), CoverageAccuracyDisplay([0, 1], [0.5, 0.6]), WorkloadDisplay([0.5, 0.5])],
+)
 def test_says_how_to_get_matplotlib(display, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"sklearn-l2d\[plot\]"):

@@ -1,5 +1,6 @@
 """The experiments of the benchmark by the name on the command line, in the order of the report."""
 
+from ._answers import ANSWERS
 from ._bounded import BOUNDED
 from ._calibration import CALIBRATION
 from ._clusters import CLUSTERS
@@ -12,6 +13,7 @@ from ._tuning import TUNING
 
 EXPERIMENTS = {
     "onboarding": ONBOARDING,
+    "answers": ANSWERS,
     "bounded": BOUNDED,
     "clusters": CLUSTERS,
     "memberships": MEMBERSHIPS,
