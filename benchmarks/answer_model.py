@@ -10,13 +10,16 @@ import tracemalloc
 
 import numpy as np
 from _report import run, table
+from sklearn.frozen import FrozenEstimator
+from sklearn.naive_bayes import GaussianNB
 
 from sklearn_l2d._numerics._answer_model import answer_log_likelihood, fit_answer_model
 from sklearn_l2d._numerics._answers import own_correctness, prior_strengths
 from sklearn_l2d._numerics._fusion import Exponents, fit_exponents, fuse
-from sklearn_l2d.annotations import encode_votes
+from sklearn_l2d.annotations import Votes, encode_votes
 from sklearn_l2d.benchmark._tables import standard_error
 from sklearn_l2d.benchmark._worlds import SETS
+from sklearn_l2d.deferral import PanelDeferral
 from sklearn_l2d.deferral._classifier import fit_classifier, judge_classifier, tempered_proba
 
 SIZES = 25, 50
@@ -129,6 +132,46 @@ def scale(_):
     table("Scale", ["experts", "classes", "answers", "fit [s]", "log-likelihood [s]", "peak of both [MB]"], rows)
 
 
+def asking(_):
+    """CPU seconds of `PanelDeferral` on simulated answers, 70 % of them right, and memory beyond items and votes."""
+    rows = []
+    for n_experts, n_classes, n_items, n_asked in (
+        (6, 3, 2_000, 10_000),
+        (100, 10, 2_000, 10_000),
+        (10_000, 100, 10_000, 100),
+    ):
+        rng = np.random.default_rng(0)
+        centers = 2 * rng.normal(size=(n_classes, 20))
+        y = rng.integers(n_classes, size=n_items + n_asked)
+        X = centers[y] + rng.normal(size=(len(y), 20))
+        item, expert = np.arange(5 * n_items) // 5, rng.integers(n_experts, size=5 * n_items)
+        pairs = np.unique(item * n_experts + expert)
+        item, expert = np.divmod(pairs, n_experts)
+        label = np.where(rng.random(len(item)) < 0.7, y[item], rng.integers(n_classes, size=len(item)))
+        votes = Votes(item, expert, label, n_items, np.arange(n_classes), np.arange(n_experts))
+        classifier = FrozenEstimator(GaussianNB().fit(X[:n_items], y[:n_items]))
+        team = PanelDeferral(classifier, random_state=0)
+        fit = cpu_seconds(lambda: team.fit(X[:n_items], y[:n_items], votes, X_unlabeled=X[n_items:]))  # noqa: B023
+        team.next_expert(X[n_items : n_items + 1])
+        one = [cpu_seconds(lambda: team.next_expert(X[[i]])) for i in range(n_items, n_items + 100)]  # noqa: B023
+        many = cpu_seconds(lambda: team.next_expert(X[n_items:]))  # noqa: B023
+        tracemalloc.start()
+        team.fit(X[:n_items], y[:n_items], votes, X_unlabeled=X[n_items:]).next_expert(X[n_items:])
+        peak = tracemalloc.get_traced_memory()[1] / 1e6
+        tracemalloc.stop()
+        one = [f"{1e3 * np.quantile(one, q):.1f}" for q in (0.5, 0.99)]
+        rows.append([n_experts, n_classes, n_items, fit, *one, f"{n_asked}: {many:.2f}", f"{peak:.0f}"])
+    columns = ["experts", "classes", "labelled items", "fit [s]", "next_expert, 1 row: median [ms]", "99 % [ms]"]
+    table("Asking one by one", [*columns, "rows: next_expert [s]", "peak of all [MB]"], rows)
+
+
+def cpu_seconds(function):
+    """CPU seconds of a call."""
+    start = time.process_time()
+    function()
+    return time.process_time() - start
+
+
 def timed(function):
     """Return value and seconds of the second call."""
     function()
@@ -138,7 +181,7 @@ def timed(function):
 
 if __name__ == "__main__":
     run(
-        {"accuracy": accuracy, "scale": scale},
+        {"accuracy": accuracy, "scale": scale, "asking": asking},
         "Labels fused from the classifier and T random answers",
         "Means over seeds with standard errors. Excess is mean confidence minus accuracy, on the items with T answers "
         "or more. K behaviours of the archive shape up to .3 of the wrong answers; with two classes they cannot.",
