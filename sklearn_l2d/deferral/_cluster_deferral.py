@@ -10,9 +10,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from .._numerics._answer_model import likely_accuracy
 from .._sklearn import HasMethods, Interval, StrOptions, atomic, take_rows
 from ..cluster import AnnotatorLDA
-from ._answer_model import count_votes
 from ._classifier import with_seed
 from ._gate import GatedDeferrer
 from ._settings import check_omega
@@ -226,6 +226,10 @@ class ClusterDeferral(GatedDeferrer):
         Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
         a class.
 
+    unlabeled_label : object, default=None
+        Marker of an unknown truth in `y`, beside NaN, None, pandas.NA and masked entries, which always mark one. A -1
+        in `y` is a class unless it is the marker.
+
     module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
         Parameters of the gate, as in `AnnotatorLDA`. The defaults are None, (32,), "sgd", 0.05, 0.9, 0.01, 128 and 60.
 
@@ -351,6 +355,7 @@ class ClusterDeferral(GatedDeferrer):
         error_cost=None,
         class_weight=None,
         missing_label=None,
+        unlabeled_label=None,
         module=None,
         hidden_layer_sizes=(32,),
         optimizer="sgd",
@@ -376,6 +381,7 @@ class ClusterDeferral(GatedDeferrer):
             error_cost=error_cost,
             class_weight=class_weight,
             missing_label=missing_label,
+            unlabeled_label=unlabeled_label,
             module=module,
             hidden_layer_sizes=hidden_layer_sizes,
             optimizer=optimizer,
@@ -409,7 +415,9 @@ class ClusterDeferral(GatedDeferrer):
         annotations : array-like or DataFrame of shape (n_samples, len(experts))
             Annotations of these experts, one column per expert, with missing entries.
         y : array-like of shape (n_samples,), default=None
-            True labels. If it is None, the consensus of the behaviours is used.
+            True labels, of which some may be unknown, as in `fit`; None means that all are. Answers to these items
+            count by the probability of the truth given the classifier and the newcomers' answers, and newcomers are
+            expected to be as accurate as the experts of similar memberships until their own answers tell more.
 
         Returns
         -------
@@ -426,22 +434,15 @@ class ClusterDeferral(GatedDeferrer):
             raise ValueError("fitted without experts: there are no groups to join; call fit with annotations.")
         if self.clusterer_ is None:
             raise ValueError("fitted with a ready omega, which says nothing about newcomers; give a clusterer instead.")
-        names, _, votes = self._check_newcomers(experts, X, annotations)
-        membership = expert_membership(self.clusterer_, X, votes)
-        newcomers = self._roster._replace(
-            experts=names, details={"membership": membership}, **count_votes(votes, self._truth(X, y))
-        )
+        names, items, votes = self._check_newcomers(experts, X, annotations)
+        y_codes, known = self._check_truth(X, np.full(len(items), np.nan) if y is None else y)
+        membership, likely = expert_membership(self.clusterer_, X, votes), None
+        if not known.all():
+            likely = likely_accuracy(self._roster.answer_model, self._roster.details["membership"], membership)
+        counts = self._count_newcomers(items, votes, known, y_codes, likely)
+        newcomers = self._roster.newcomers(names, None, counts, {"membership": membership}, likely)
         omega = self.grouping_.assign(newcomers.correctness, membership)
         self._set_roster(self._roster.joined_by(newcomers._replace(omega=omega)))
-
-    def _truth(self, X, y):
-        """Distribution (n, C) of the true class: that of `y`, or the consensus of the behaviours."""
-        if y is not None:
-            return self._known_truth(X, y)
-        consensus = np.einsum(
-            "nkc,k->nc", behaviour_proba(self.clusterer_, X, self.classes_), self.clusterer_.cluster_weights_
-        )
-        return np.eye(len(self.classes_))[consensus.argmax(1)]
 
     def _answer_shape(self, items, votes):
         if self.clusterer is None or self.clusterer_ is None or len(self.classes_) == 2:

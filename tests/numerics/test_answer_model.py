@@ -10,9 +10,11 @@ from scipy.special import expit, logit, logsumexp
 from sklearn_l2d._numerics._answer_model import (
     answer_log_likelihood,
     complete_truth,
+    count_answers,
     fit_answer_model,
-    newcomers,
+    likely_accuracy,
     sum_by_item,
+    with_experts,
 )
 from sklearn_l2d._numerics._fusion import Exponents, fit_exponents, fuse
 
@@ -240,14 +242,19 @@ def test_newcomers_answer_like_those_they_belong_to_until_their_own_answers_take
     item, expert, label, truth = crowd(6, n_items=60)
     model = fit_answer_model(item, expert, label, 4, truth)
     omega, omega_new = np.array([[1.0, 0], [1, 0], [0, 1], [0, 1]]), np.array([[1.0, 0], [0.5, 0.5]])
-    nothing = np.zeros(0, dtype=int)
-    joined = newcomers(model, omega, omega_new, nothing, nothing, nothing, truth)
+    likely = likely_accuracy(model, omega, omega_new)
+
+    def joined_by(label):
+        """The newcomers, the first of whom gave these answers to items of class 0."""
+        expert = np.zeros(len(label), dtype=int)
+        return with_experts(model, *count_answers(expert, expert, label, 2, np.eye(3)[:1]), likely)
+
+    joined = joined_by(np.zeros(0, dtype=int))
     means = np.array([model.correctness[:2].mean(0), model.correctness[2:].mean(0)])
     assert_allclose(joined.correctness, [means[0], means.mean(0)], atol=1e-6)
     shares = [joined.correctness]
     for n in (5, 50, 5000):  # the first newcomer is always right about class 0
-        always = np.zeros(n, dtype=int)
-        shares.append(newcomers(model, omega, omega_new, always, always, always, np.eye(3)[:1]).correctness)
+        shares.append(joined_by(np.zeros(n, dtype=int)).correctness)
         assert_allclose(shares[-1][1], joined.correctness[1])
     assert (np.diff([s[0] for s in shares], axis=0) > 0).all()  # and is believed to be good at the others, too
     assert shares[-1][0, 0] > 0.99
