@@ -17,6 +17,8 @@ from ._matrices import rows_of
 _FLOOR = 1e-3  # least probability of a right and of a wrong answer in a prior row
 _STRENGTHS = (0.5, 2000.0)  # of the prior rows, in answers
 BLOCK = 1 << 21  # log-likelihoods, of an answer and a class, that are computed at once
+_LEAST = 1e-4  # probability of a truth below which it is ruled out
+_STILL = 1e-3  # change of the distribution of the truth of an item, on average, below which it stands still
 _LARGEST_SHARE = 0.3  # of the shaped errors: the archive often holds the votes on the labelled items, which flatters it
 
 
@@ -212,7 +214,9 @@ def complete_truth(
 
     A round learns all priors from the current distribution of the truth and then repeats, priors fixed, the posterior
     of the truth (E) and the most probable rows of the experts (M). The objective is the log-likelihood of the answers
-    less ``strength`` times the divergence of every row from its prior row; it never falls within a round.
+    less ``strength`` times the divergence of every row from its prior row; it never falls within a round. Truths that
+    are nearly impossible when a round starts are ruled out, or all answers would count a little for all classes, in
+    memory and in the priors.
 
     Parameters
     ----------
@@ -225,7 +229,7 @@ def complete_truth(
     likely : ndarray of shape (n_experts, n_classes), default=None
         As in `with_experts`, beside `priors`.
     n_rounds, n_iter : int
-        Number of rounds, and largest number of steps in each.
+        Largest numbers of rounds, which end when the truth hardly changes, and of steps in each.
     tol : float
         Gain per item, in nats, below which a round ends.
 
@@ -244,16 +248,22 @@ def complete_truth(
     truth = np.exp(log_prior - logsumexp(log_prior, axis=1, keepdims=True))
     truth = np.where(known, truth, (truth + votes) / (1 + votes.sum(1, keepdims=True)))
     for _ in range(n_rounds):
+        truth = np.where(truth < _LEAST, 0.0, truth)
+        truth /= truth.sum(1, keepdims=True)
+        before, ruled_out = truth, truth == 0
         counts, objective = count_answers(item, expert, label, n_experts, truth), []
         model = fit_counts(*counts) if priors is None else with_experts(priors, *counts, likely)
         for _ in range(n_iter):
             log_joint = log_prior + _log_evidence(model, item, expert, label, n_items)
+            log_joint[ruled_out] = -np.inf
             evidence = logsumexp(log_joint, axis=1, keepdims=True)
             objective.append(evidence.sum() - model.strength * _divergence(model))
             truth = np.exp(log_joint - evidence)
             model = with_answers(model, item, expert, label, truth)
             if len(objective) > 1 and objective[-1] - objective[-2] < tol * n_items:
                 break
+        if np.abs(truth - before).sum() < _STILL * n_items:
+            break
     return truth, model, objective
 
 

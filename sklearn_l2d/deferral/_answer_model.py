@@ -7,7 +7,6 @@ from .._numerics._answer_model import BLOCK, answer_log_likelihood, complete_tru
 from .._numerics._fusion import Exponents, fit_exponents, fuse
 
 _ENOUGH_ANSWERS, _ENOUGH_ITEMS, _MOST_OF_AN_ITEM = 5_000, 500, 20  # from which a few numbers are learnt
-_LEAST = 1e-3  # smallest probability of a truth that is worth an entry in the counts
 
 
 def count_votes(votes, truth):
@@ -32,9 +31,7 @@ def completed(votes, truth, priors=None, likely=None):
     with np.errstate(divide="ignore"):
         log_prior = np.log(truth)
     n_experts = len(votes.annotators)
-    truth, *_ = complete_truth(log_prior, votes.item, votes.annotator, votes.label, n_experts, priors, likely)
-    truth = np.where(truth < _LEAST, 0.0, truth)
-    return truth / truth.sum(1, keepdims=True)
+    return complete_truth(log_prior, votes.item, votes.annotator, votes.label, n_experts, priors, likely)[0]
 
 
 def few_answers(votes, seed):

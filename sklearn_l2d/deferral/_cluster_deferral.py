@@ -458,8 +458,9 @@ class ClusterDeferral(GatedDeferrer):
         if self.omega is not None:
             membership = check_omega(self.omega, self.n_experts_)
         else:
-            self.clusterer_ = fit_clusterer(self.clusterer, team.items.given, team.votes, self._seed)
-            membership = expert_membership(self.clusterer_, team.items.given, team.votes)
+            X, votes = team.annotated.given, team.annotations  # behaviours need no truth
+            self.clusterer_ = fit_clusterer(self.clusterer, X, votes, self._seed)
+            membership = expert_membership(self.clusterer_, X, votes)
         # a clusterer that was not asked for serves newcomers only
         joins = self.omega is not None or self.clusterer is not None
         right, seen = self._correctness, self._roster.seen

@@ -365,7 +365,7 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         super()._learn(team)
 
     def _gather_evidence(self, team, weight, price):
-        items, codes = team.items.array, team.votes.to_codes()
+        items, codes = team.annotated.array, team.annotations.to_codes()  # they need no truth
         if team.unlabeled is not None:
             items = np.concatenate([items, team.unlabeled.array])
             codes = np.concatenate([codes, np.full((len(team.unlabeled), codes.shape[1]), -1, dtype=codes.dtype)])
