@@ -872,9 +872,11 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             )
         return names, items, votes
 
-    def _count_newcomers(self, items, votes, known, y_codes, likely=None):
-        """What `count_votes` counts of newcomers, with all priors those of the roster; `likely` as in `Roster`."""
-        truth = self._truth_before_answers(items, known, y_codes)
+    def _count_newcomers(self, votes, truth, known, likely=None):
+        """What `count_votes` counts of newcomers, with all priors those of the roster.
+
+        `truth` (n, C) is the distribution of the truth before they answer; `likely` is that of `Roster`.
+        """
         if not known.all():
             truth = completed(votes, truth, self._roster.answering, likely)
         return count_votes(votes, truth)

@@ -18,6 +18,7 @@ from ._gate import GatedDeferrer
 from ._settings import check_omega
 
 _ENOUGH_ITEMS = 20_000  # for a clusterer that was not given
+_LEAST = 1e-6  # probability of an answer that the behaviours do not know
 _MEMBERSHIP_WEIGHT = 0.1  # of the memberships beside the correctness, in the distances between experts
 
 
@@ -416,8 +417,9 @@ class ClusterDeferral(GatedDeferrer):
             Annotations of these experts, one column per expert, with missing entries.
         y : array-like of shape (n_samples,), default=None
             True labels, of which some may be unknown, as in `fit`; None means that all are. Answers to these items
-            count by the probability of the truth given the classifier and the newcomers' answers, and newcomers are
-            expected to be as accurate as the experts of similar memberships until their own answers tell more.
+            count by the probability of the truth given the classifier, the consensus of the behaviours and the
+            newcomers' answers; newcomers are expected to be as accurate as the experts of similar memberships until
+            their own answers tell more.
 
         Returns
         -------
@@ -437,12 +439,20 @@ class ClusterDeferral(GatedDeferrer):
         names, items, votes = self._check_newcomers(experts, X, annotations)
         y_codes, known = self._check_truth(X, np.full(len(items), np.nan) if y is None else y)
         membership, likely = expert_membership(self.clusterer_, X, votes), None
+        truth = self._truth_before_answers(items, known, y_codes)
         if not known.all():
+            truth[~known] *= self._consensus(items[~known])
+            truth /= truth.sum(1, keepdims=True)
             likely = likely_accuracy(self._roster.answer_model, self._roster.details["membership"], membership)
-        counts = self._count_newcomers(items, votes, known, y_codes, likely)
+        counts = self._count_newcomers(votes, truth, known, likely)
         newcomers = self._roster.newcomers(names, None, counts, {"membership": membership}, likely)
         omega = self.grouping_.assign(newcomers.correctness, membership)
         self._set_roster(self._roster.joined_by(newcomers._replace(omega=omega)))
+
+    def _consensus(self, items):
+        """Probabilities (n, C) of the answers to items, over all behaviours."""
+        proba = behaviour_proba(self.clusterer_, items.given, self.classes_)
+        return np.maximum(np.einsum("nkc,k->nc", proba, self.clusterer_.cluster_weights_), _LEAST)
 
     def _answer_shape(self, items, votes):
         if self.clusterer is None or self.clusterer_ is None or len(self.classes_) == 2:

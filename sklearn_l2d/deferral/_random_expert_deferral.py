@@ -198,6 +198,6 @@ class RandomExpertDeferral(GatedDeferrer):
             _, items, votes = self._check_newcomers(names, X, annotations)
             if y is not None:
                 y_codes, known = self._check_truth(X, y)
-                counts = self._count_newcomers(items, votes, known, y_codes)
+                counts = self._count_newcomers(votes, self._truth_before_answers(items, known, y_codes), known)
         newcomers = self._roster.newcomers(names, np.ones((len(names), 1)), counts)
         self._set_roster(self._roster.joined_by(newcomers))

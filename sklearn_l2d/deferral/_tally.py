@@ -51,7 +51,7 @@ class TallyMixin:
         y_codes, known = self._check_truth(X, y)
         if not known.any():
             raise ValueError("y knows the truth of no item, but newcomers are judged by it; pass some true labels.")
-        counts = self._count_newcomers(items, votes, known, y_codes)
+        counts = self._count_newcomers(votes, self._truth_before_answers(items, known, y_codes), known)
         details = self._describe(items[known], y_codes, votes[known])
         self._add_targets(names)
         self._set_roster(self._roster.joined_by(self._roster.newcomers(names, self._place(names), counts, details)))
