@@ -130,7 +130,7 @@ def label_array(y):
         labels[np.ma.getmaskarray(y)] = None
         return labels
     labels = np.asarray(y)
-    if labels.dtype.kind in "US" and isinstance(y, list | tuple) and not all(isinstance(label, str) for label in y):
+    if labels.dtype.kind == "U" and isinstance(y, list | tuple) and not all(isinstance(label, str) for label in y):
         return np.array(y, dtype=object)
     return labels
 

@@ -84,7 +84,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     """Base of the deferrers.
 
     A subclass learns in `_learn(team)`, which sets `classifier_`, `temperature_`, `n_iter_`, `history_`, the targets by
-    `_set_targets` and the shares by `_report_shares`, and scores items in `_scores(items)`. It may override
+    `_set_targets` and the shares by `_report_shares`, and scores items in `_scores(items)`. Experts are compared by all
+    their answers after `_judge_classifier` or, without it, `_count_answers`. A subclass may override
     `_check_settings` to refuse parameters, `_array_form` to describe `X`, `_bounds` to bound the shares of the targets
     and experts, and `_silence` to say how experts without any annotation are treated.
     """

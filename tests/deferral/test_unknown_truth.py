@@ -277,6 +277,25 @@ def test_answers_to_unknown_items_may_be_all_there_is(crowd):
     assert best.workload_.argmax() == 0
 
 
+def test_behaviours_and_completions_need_no_truth(crowd):
+    y, known = np.where(np.arange(120) < 40, crowd.y, np.nan), np.arange(120) < 40
+    lda = AnnotatorLDA(2, hidden_layer_sizes=(4,), max_epochs=3, n_anchor_epochs=1, n_consensus_epochs=2)
+    gate = ClusterDeferral(lda, classifier=LogisticRegression(), cv=2, max_epochs=2, random_state=0)
+    gate.fit(crowd.X, y, np.where(known[:, None], -1, crowd.annotations))
+    votes = encode_votes(np.where(known[:, None], -1, crowd.annotations), classes=[0, 1, 2])
+    expected = clone(lda).set_params(random_state=gate._seed).fit(crowd.X, votes.to_counts())
+    assert_array_equal(gate.clusterer_.predict_annotation_proba(crowd.X), expected.predict_annotation_proba(crowd.X))
+    assert_array_equal(gate._roster.details["membership"], expected.transform(crowd.X, votes))
+
+
+def test_without_experts_unknown_truth_is_left_out(crowd):
+    known = hidden(crowd.y)
+    team = confidence().fit(crowd.X, np.where(known, crowd.y, np.nan))
+    assert_array_equal(
+        team.predict_proba(crowd.X), confidence().fit(crowd.X[known], crowd.y[known]).predict_proba(crowd.X)
+    )
+
+
 def test_many_answers_take_little_time_and_entries():
     rng = np.random.default_rng(0)
     y = rng.integers(10, size=20_000)
