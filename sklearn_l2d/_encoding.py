@@ -124,7 +124,7 @@ def missing_test(missing_label):
 
 
 def label_array(y):
-    """`y` as an array, in which None stands for masked entries and nothing that is missing has become text."""
+    """`y` as an array, in which None stands for masked entries, and what a list holds has not become text."""
     if isinstance(y, np.ma.MaskedArray) and np.ma.getmaskarray(y).any():
         labels = y.data.astype(object)
         labels[np.ma.getmaskarray(y)] = None

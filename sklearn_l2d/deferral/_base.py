@@ -13,7 +13,7 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._annotated_target import split_target
-from .._encoding import Votes, is_frame, make_votes
+from .._encoding import Votes, is_frame, known_labels, make_votes
 from .._numerics._answer_model import fit_counts
 from .._numerics._answers import expected_correctness
 from .._numerics._assignment import assign_members
@@ -424,8 +424,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         y, annotations = split_target(y, annotations)
-        deferral, labels = self._decide(X)
         check_all_known(y, self.unlabeled_label, "score")
+        deferral, labels = self._decide(X)
         y = column_or_1d(y)
         check_consistent_length(labels, y, sample_weight)
         if self.n_experts_ == 0:
@@ -679,7 +679,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         self.classes_ = team_classes(y, classes, parts)
         votes = check_annotations(annotations, self.classes_, self.missing_label, len(items), self._silence)
         self.classes_, self._fit_experts = votes.classes, votes.annotators
-        if self.unlabeled_label in self.classes_.tolist():
+        if not known_labels(self.classes_, self.unlabeled_label)[1].all():
             raise ValueError(
                 f"unlabeled_label={self.unlabeled_label!r} marks an unknown truth in y, but somebody answered it or a "
                 "frozen part knows it as a class; use another marker, or name it missing_label if it is no answer."

@@ -443,7 +443,8 @@ class ClusterDeferral(GatedDeferrer):
         if not known.all():
             truth[~known] *= self._consensus(items[~known])
             truth /= truth.sum(1, keepdims=True)
-            likely = likely_accuracy(self._roster.answer_model, self._roster.details["membership"], membership)
+            if self.n_experts_:  # or there is nobody to be like
+                likely = likely_accuracy(self._roster.answer_model, self._roster.details["membership"], membership)
         counts = self._count_newcomers(votes, truth, known, likely)
         newcomers = self._roster.newcomers(names, None, counts, {"membership": membership}, likely)
         omega = self.grouping_.assign(newcomers.correctness, membership)

@@ -134,6 +134,13 @@ def test_what_cannot_be_learnt_from_is_refused(crowd, call, message):
         call(crowd)
 
 
+@pytest.mark.parametrize("marker", [None, np.nan, pd.NA, "unknown"])
+def test_markers_that_are_missing_themselves_mark_nothing_else(crowd, marker):
+    y = np.where(hidden(crowd.y), crowd.y, np.nan)
+    team = confidence(unlabeled_label=marker).fit(crowd.X, y, crowd.annotations)
+    assert_allclose(team._roster.seen.sum(1), (crowd.annotations >= 0).sum(0))
+
+
 @pytest.mark.filterwarnings("error")
 def test_minus_one_beside_counted_classes_may_be_a_marker(crowd):
     y = np.where(hidden(crowd.y), crowd.y, -1)
@@ -384,6 +391,9 @@ def test_newcomers_without_truth_weigh_what_their_behaviour_does():
     )
     model = silent._roster.answer_model
     assert (model.accuracy[-2] > model.accuracy[-1] + 0.2).all()
+    empty = copy.copy(gate).offboard(gate.experts_).onboard(["g"], X_new[few], newcomers[["g"]][few])
+    assert np.isnan(empty._roster.likely).all()
+    assert np.isfinite(empty.predict_team_proba(X_new, more[["good 0"]].set_axis(["g"], axis=1))).all()
     # who leaves and joins with known truth is known by it again
     gate.onboard("g", X_new, newcomers[["g"]], y_new)
     assert np.isnan(gate._roster.likely[-1]).all()
