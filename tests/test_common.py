@@ -487,9 +487,10 @@ def test_scorers_of_sklearn_judge_the_classifier(instance):
 def with_unknown(crowd, annotated=True, between=False):
     """The crowd with further items of unknown truth, which follow the others or lie between them."""
     more = make_crowd(n_samples=40, random_state=1)
-    order = np.random.default_rng(0).permutation(100) if between else np.arange(100)
-    if between:  # the known ones stay in their order
-        order[order < 60] = np.arange(60)
+    order = np.arange(100)
+    if between:  # both in their order
+        unknown = np.random.default_rng(0).permutation(order >= 60)
+        order[~unknown], order[unknown] = np.arange(60), np.arange(60, 100)
     annotations = more.annotations if annotated else np.full_like(more.annotations, -1)
     parts = {"X": more.X, "y": np.full(40, np.nan), "annotations": annotations}
     return Bunch(**{name: np.concatenate([crowd[name], part])[order] for name, part in parts.items()})

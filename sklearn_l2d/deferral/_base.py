@@ -56,7 +56,7 @@ class Team:
     unlabeled : Items or None
         Items of which neither labels nor annotations are given.
     annotated : Items
-        The labelled items and those of unknown truth that somebody annotated.
+        The labelled items, and then those of unknown truth that somebody annotated.
     annotations : Votes
         Their annotations.
     known : ndarray of bool
@@ -688,9 +688,9 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         unlabeled = None if X_unlabeled is None else self._check_unlabeled(X_unlabeled)
         labelled, its_votes = items, votes
         if not known.all():
-            told = known | (np.diff(votes.starts) > 0)
-            items, votes, known = items[told], votes[told], known[told]
             labelled, its_votes = items[known], votes[known]
+            rows = np.append(np.flatnonzero(known), np.flatnonzero(~known & (np.diff(votes.starts) > 0)))
+            items, votes, known = items[rows], votes[rows], known[rows]
         self._roster = new_roster(its_votes, y_codes)
         return Team(labelled, y, y_codes, its_votes, unlabeled, items, votes, known)
 
