@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 
-from ._encoding import as_table, is_frame
+from ._encoding import as_table, is_frame, label_array
 
 
 class AnnotatedTarget(np.ndarray):
@@ -58,7 +58,7 @@ class AnnotatedTarget(np.ndarray):
     """
 
     def __new__(cls, y, annotations):
-        target = np.asarray(y)
+        target = label_array(y)
         if target.ndim != 1:
             raise ValueError(f"y must be 1-D to carry annotations, got shape {target.shape}.")
         if annotations is None:

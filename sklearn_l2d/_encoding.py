@@ -104,9 +104,14 @@ def sorted_labels(labels, name):
     except TypeError as error:
         kinds = sorted({type(label).__name__ for label in labels})
         raise ValueError(f"{name} mixes labels of types {kinds} that have no order; use one type.") from error
-    if classes.dtype.kind == "f" and np.all(np.abs(classes) < 2**53) and np.all(classes == np.rint(classes)):
-        classes = classes.astype(np.int64)
-    return classes
+    return whole_numbers(classes)
+
+
+def whole_numbers(labels):
+    """Labels as integers if they are floats without a fraction."""
+    if labels.dtype.kind == "f" and np.all(np.abs(labels) < 2**53) and np.all(labels == np.rint(labels)):
+        return labels.astype(np.int64)
+    return labels
 
 
 def missing_test(missing_label):
@@ -116,6 +121,33 @@ def missing_test(missing_label):
     if is_na(missing_label):
         return is_na
     return lambda label: not is_na(label) and bool(label == missing_label)
+
+
+def label_array(y):
+    """`y` as an array, in which None stands for masked entries, and what a list holds has not become text."""
+    if isinstance(y, np.ma.MaskedArray) and np.ma.getmaskarray(y).any():
+        labels = y.data.astype(object)
+        labels[np.ma.getmaskarray(y)] = None
+        return labels
+    labels = np.asarray(y)
+    if labels.dtype.kind == "U" and isinstance(y, list | tuple) and not all(isinstance(label, str) for label in y):
+        return np.array(y, dtype=object)
+    return labels
+
+
+def known_labels(y, unlabeled_label=None):
+    """Labels that are known, and a mask (n,) of them; others are missing or the marker.
+
+    `y` is an array (n,). What was float or object for the sake of missing entries gets the type that it has without.
+    """
+    is_marker = missing_test(np.nan if unlabeled_label is None else unlabeled_label)
+    labels, local = factorize(y)
+    is_known = np.array([not (is_na(label) or is_marker(label)) for label in labels], dtype=bool)
+    known = is_known[local]
+    found = y[known]
+    if found.dtype.kind == "O" and not any(isinstance(labels[i], str) for i in np.flatnonzero(is_known)):
+        found = np.array(found.tolist())
+    return whole_numbers(found), known
 
 
 class EncodedAnnotations(NamedTuple):

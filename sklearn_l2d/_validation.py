@@ -8,7 +8,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from ._encoding import Votes, check_row_count, is_frame, make_votes, some
+from ._encoding import Votes, check_row_count, is_frame, known_labels, label_array, make_votes, some
 from ._sklearn import take_rows, warn
 
 _BLOCK = 1 << 21  # numbers of the arrays that are made for a block of items
@@ -82,6 +82,51 @@ def check_labels(y, n_rows):
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     return y
+
+
+def check_truth(y, n_rows, unlabeled_label):
+    """Check true labels of which some may be unknown.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_known,)
+        The known ones.
+    known : ndarray of bool of shape (n_rows,)
+        Which items they belong to.
+    """
+    labels, known = _known(y, unlabeled_label)
+    if known.all():
+        return check_labels(y, n_rows), np.ones(n_rows, dtype=bool)
+    check_consistent_length(np.empty(n_rows), known)
+    return check_labels(labels, len(labels)) if len(labels) else labels, known
+
+
+def warn_of_marker(y):
+    """Warn of labels that are 0, 1, ... and -1, which is more often a marker than a class."""
+    classes = np.unique(y)
+    if len(classes) > 2 and classes.dtype.kind in "iuf" and np.array_equal(classes, np.arange(len(classes)) - 1):
+        warn(
+            f"y holds -1 beside 0 to {len(classes) - 2}; it is taken as a class. If it marks an unknown truth, pass "
+            "unlabeled_label=-1; if it is a class, unlabeled_label=numpy.nan says so."
+        )
+
+
+def check_all_known(y, unlabeled_label, method):
+    """Refuse true labels of which some are unknown."""
+    n_unknown = int((~_known(y, unlabeled_label)[1]).sum())
+    if n_unknown:
+        raise ValueError(
+            f"y leaves the truth of {n_unknown} items open, but {method} compares with it; leave these items out."
+        )
+
+
+def _known(y, unlabeled_label):
+    labels = label_array(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels.ravel()
+    if labels.ndim != 1 or labels.dtype.kind not in "biufOUST":  # no labels at all, which is refused elsewhere
+        return labels, np.ones(1, dtype=bool)
+    return known_labels(labels, unlabeled_label)
 
 
 def name_list(experts):

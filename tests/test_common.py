@@ -22,6 +22,7 @@ from sklearn.metrics import accuracy_score, average_precision_score, get_scorer,
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import Bunch
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_l2d import AnnotatedTarget, AnnotatorLDA
@@ -210,9 +211,9 @@ def test_read_only_input_is_enough(instance, crowd, fitted_once):
 
 
 @each_instance
-@pytest.mark.parametrize("fault", ["nan in X", "nan in y", "rows", "unscaled"])
+@pytest.mark.parametrize("fault", ["nan in X", "inf in y", "rows", "unscaled"])
 def test_a_fit_that_fails_leaves_the_last_one_usable(instance, crowd, fitted_once, fault):
-    if instance not in fitted_to("y" if fault in ("nan in y", "rows") else "X"):
+    if instance not in fitted_to("y" if fault in ("inf in y", "rows") else "X"):
         pytest.skip("is not fitted to the faulty part")
     estimator = fitted_once(instance)
     before = copy.deepcopy(vars(estimator))
@@ -220,9 +221,9 @@ def test_a_fit_that_fails_leaves_the_last_one_usable(instance, crowd, fitted_onc
     bad.X = pd.DataFrame(bad.X).add_prefix("new ").assign(more=1.0)
     if fault == "nan in X":
         bad.X.iloc[3, 0] = np.nan
-    elif fault == "nan in y":
-        bad.counts = np.where(bad.counts == 2, np.nan, bad.counts)
-        bad.y = np.where(bad.y == 2, np.nan, bad.y)
+    elif fault == "inf in y":
+        bad.counts = np.where(bad.counts == 2, np.inf, bad.counts)
+        bad.y = np.where(bad.y == 2, np.inf, bad.y)
     elif fault == "rows":
         bad.counts, bad.y = bad.counts[:-1], bad.y[:-1]
     elif "dtype" in instance.estimator.get_params(deep=False):
@@ -486,3 +487,69 @@ def test_scorers_of_sklearn_judge_the_classifier(instance):
     assert scores == pytest.approx(expected)
     calibrated = CalibratedClassifierCV(FrozenEstimator(team)).fit(two.X, two.y)
     assert calibrated.predict_proba(two.X).shape == (60, 2)
+
+
+def with_unknown(crowd, annotated=True, between=False):
+    """The crowd with further items of unknown truth, which follow the others or lie between them."""
+    more = make_crowd(n_samples=40, random_state=1)
+    order = np.arange(100)
+    if between:  # both in their order
+        unknown = np.random.default_rng(0).permutation(order >= 60)
+        order[~unknown], order[unknown] = np.arange(60), np.arange(60, 100)
+    annotations = more.annotations if annotated else np.full_like(more.annotations, -1)
+    parts = {"X": more.X, "y": np.full(40, np.nan), "annotations": annotations}
+    return Bunch(**{name: np.concatenate([crowd[name], part])[order] for name, part in parts.items()})
+
+
+def params_of_marker(estimator, marker):
+    return {f"{'deferrer__' if 'deferrer' in estimator.get_params() else ''}unlabeled_label": marker}
+
+
+@each_deferrer
+def test_answers_to_items_of_unknown_truth_count(instance, crowd, fitted_once):
+    more = with_unknown(crowd)
+    team, known = fitted(instance, more), fitted_once(instance)
+    new = make_crowd(n_samples=30, random_state=2)
+    assert_allclose(team._roster.seen.sum(1), (more.annotations >= 0).sum(0))
+    proba = team.predict_team_proba(new.X, new.annotations)
+    assert np.abs(proba - known.predict_team_proba(new.X, new.annotations)).max() > 1e-6
+    assert_array_equal(team.predict(new.X), known.predict(new.X))  # the classifier learns nothing from them
+    assert_array_equal(team.classes_, known.classes_)
+    outputs(instance, team, crowd)
+    # where they lie among the others does not matter, nor how they are marked
+    between = fitted(instance, with_unknown(crowd, between=True))
+    assert_allclose(between.predict_team_proba(new.X, new.annotations), proba, atol=1e-5)
+    assert_allclose(between.predict_deferral_proba(new.X), team.predict_deferral_proba(new.X), atol=1e-5)
+    marked = Bunch(**(more | {"y": np.where(np.isnan(more.y), -7, more.y).astype(int)}))
+    again = fitted(instance, marked, **params_of_marker(instance.estimator, -7))
+    assert_same_outputs(instance, again, team, crowd)
+    assert_array_equal(again.predict_team_proba(new.X, new.annotations), proba)
+
+
+@each_deferrer
+@pytest.mark.parametrize("between", [False, True])
+def test_items_without_truth_and_annotations_add_nothing(instance, crowd, fitted_once, between):
+    estimator = fitted(instance, with_unknown(crowd, annotated=False, between=between))
+    expected = fitted_once(instance)
+    assert_same_outputs(instance, estimator, expected, crowd)
+    assert_array_equal(
+        estimator.predict_team_proba(crowd.X, crowd.annotations),
+        expected.predict_team_proba(crowd.X, crowd.annotations),
+    )
+
+
+@each_deferrer
+@pytest.mark.parametrize("marker", [-7, "unknown", np.nan])
+def test_a_marker_that_does_not_occur_changes_nothing(instance, crowd, fitted_once, marker):
+    estimator = fitted(instance, crowd, **params_of_marker(instance.estimator, marker))
+    assert_same_outputs(instance, estimator, fitted_once(instance), crowd)
+
+
+@each_deferrer
+def test_score_and_fit_need_a_truth(instance, crowd, fitted_once):
+    estimator, half = fitted_once(instance), np.where(np.arange(60) % 2, crowd.y, np.nan)
+    with pytest.raises(ValueError, match="y leaves the truth of 30 items open, but score compares with it"):
+        estimator.score(crowd.X, half, annotations=crowd.annotations)
+    with pytest.raises(ValueError, match="y knows the truth of no item"):
+        estimator.fit(crowd.X, np.full(60, np.nan), annotations=crowd.annotations)
+    assert_same_outputs(instance, estimator, fitted_once(instance), crowd)

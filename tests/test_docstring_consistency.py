@@ -182,8 +182,8 @@ METHODS_DIFFERENT = {
         "the rows are points": "FuzzyCMeans.predict FuzzyCMeans.transform",
         "the rows are points, mostly encodings": "FuzzyCMeans.fit",
         "there are unlabelled items, too": "BaseDeferrer.fit",
-        "newcomers annotated them": "ClusterDeferral.onboard DeferrerWrapper.onboard RandomExpertDeferral.onboard "
-        "TallyMixin.onboard",
+        "newcomers annotated them": "ClusterDeferral.onboard DeferrerWrapper.onboard PanelDeferral.onboard "
+        "RandomExpertDeferral.onboard TallyMixin.onboard",
         "the index is kept": "BaseDeferrer.route",
     },
     "X_unlabeled": {
@@ -197,8 +197,8 @@ METHODS_DIFFERENT = {
         "they are those of one expert": "AnnotatorLDA.suggest_items",
         "they can bring labels": "ExpertEncoder.transform",
         "there may be no experts": "BaseDeferrer.fit",
-        "they are those of newcomers": "ClusterDeferral.onboard DeferrerWrapper.onboard RandomExpertDeferral.onboard "
-        "TallyMixin.onboard",
+        "they are those of newcomers": "ClusterDeferral.onboard DeferrerWrapper.onboard PanelDeferral.onboard "
+        "RandomExpertDeferral.onboard TallyMixin.onboard",
         "they may be some of those to come": "PanelDeferral.next_expert",
         "another method says that they may be some": "PanelDeferral.explain_deferral",
         "they say who can be asked": "PanelDeferral.replay",
@@ -221,6 +221,7 @@ METHODS_DIFFERENT = {
         "unlabelled items have another place": "BaseDeferrer.fit",
         "newcomers are known by their correctness": "TallyMixin.onboard",
         "newcomers join groups": "ClusterDeferral.onboard",
+        "newcomers may be known by their memberships": "PanelDeferral.onboard",
         "newcomers need no labels": "RandomExpertDeferral.onboard",
         "the deferrer that is wrapped decides": "DeferrerWrapper.onboard",
         "there are no annotations": "NetClassifier.fit",

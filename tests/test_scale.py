@@ -31,7 +31,7 @@ from sklearn_l2d.deferral import (
     ConfidenceDeferral,
     ProbabilisticDeferral,
     SemiSupervisedDeferral,
-    _cluster_deferral,
+    _behaviours,
 )
 
 FAST = {"hidden_layer_sizes": (4,), "max_epochs": 2, "n_anchor_epochs": 1, "n_consensus_epochs": 1, "random_state": 0}
@@ -335,8 +335,8 @@ def test_predictions_of_many_nets_are_made_for_few_rows_at_a_time(monkeypatch):
 def test_a_clusterer_that_nobody_asked_for_learns_from_some_items(frame, monkeypatch):
     X, y, codes = _team_data()
     X = pd.DataFrame(X, columns=list("abcdef")) if frame else X
-    monkeypatch.setattr(_cluster_deferral, "AnnotatorLDA", lambda: AnnotatorLDA(**FAST))
-    monkeypatch.setattr(_cluster_deferral, "_ENOUGH_ITEMS", 50)
+    monkeypatch.setattr(_behaviours, "AnnotatorLDA", lambda: AnnotatorLDA(**FAST))
+    monkeypatch.setattr(_behaviours, "_ENOUGH_ITEMS", 50)
     seen, plain_fit = [], AnnotatorLDA.fit
 
     def fit(self, X, y=None):

@@ -16,6 +16,9 @@ from ._matrices import rows_of
 
 _FLOOR = 1e-3  # least probability of a right and of a wrong answer in a prior row
 _STRENGTHS = (0.5, 2000.0)  # of the prior rows, in answers
+BLOCK = 1 << 21  # log-likelihoods, of an answer and a class, that are computed at once
+_LEAST = 1e-4  # probability of a truth below which it is ruled out
+_STILL = 1e-3  # change of the distribution of the truth of an item, on average, below which it stands still
 _LARGEST_SHARE = 0.3  # of the shaped errors: the archive often holds the votes on the labelled items, which flatters it
 
 
@@ -125,18 +128,34 @@ def with_answers(model, item, expert, label, truth):
     return model._replace(own=own, right=right, seen=seen)
 
 
-def with_experts(model, own, right, seen):
-    """The model of other experts, from their answers in the form of an `AnswerModel`; all priors as they are."""
+def with_experts(model, own, right, seen, likely=None):
+    """The model of other experts, from their answers in the form of an `AnswerModel`; all priors as they are.
+
+    Parameters
+    ----------
+    model : AnswerModel
+    own, right, seen
+        As in `AnswerModel`.
+    likely : ndarray of shape (n_experts, n_classes), default=None
+        Accuracy to expect of experts before their own answers, as `likely_accuracy` tells it; NaN, for whole rows, and
+        None stand for that of everybody. Own answers take over first in the accuracy over all classes, then in every
+        row.
+    """
     accuracy = _class_accuracy(right.sum(1), seen.sum(1), model.center, model.center_strength, model.offset)
+    if likely is not None and (told := np.isfinite(likely).all(1)).any():
+        likely, right_of, met = likely[told], right[told].sum(1), seen[told] + 1e-9
+        expected = (met * likely).sum(1) / met.sum(1)
+        found = (right_of + model.center_strength * expected) / (seen[told].sum(1) + model.center_strength)
+        moved = expit(logit(likely) + (logit(found) - logit(expected))[:, None])
+        accuracy[told] = moved.clip(_FLOOR, 1 - _FLOOR)
     return model._replace(own=own, right=right, seen=seen, accuracy=accuracy)
 
 
-def newcomers(model, omega, omega_new, item, expert, label, truth):
-    """Model of people about whom little more than their memberships in behaviours is known.
+def likely_accuracy(model, omega, omega_new):
+    """Accuracy (n_new, n_classes) to expect of people by their memberships in behaviours alone.
 
     A behaviour is as accurate as the experts who belong to it, and a newcomer as the behaviours, weighed by
-    memberships, until own answers take over: first in the accuracy over all classes, which memberships replace the
-    roster in, then in every row.
+    memberships.
 
     Parameters
     ----------
@@ -144,22 +163,9 @@ def newcomers(model, omega, omega_new, item, expert, label, truth):
         Of the M experts of the roster.
     omega, omega_new : ndarrays of shape (M, K) and (n_new, K)
         Memberships of the roster and of the newcomers. A behaviour without members counts as the whole roster.
-    item, expert, label, truth
-        Answers of the newcomers, who are counted from 0, as in `fit_answer_model`; they may be none.
-
-    Returns
-    -------
-    model : AnswerModel
-        Of the newcomers.
     """
     weight = omega + 1e-9
-    accuracy = omega_new @ (weight / weight.sum(0)).T @ model.correctness
-    own, right, seen = count_answers(item, expert, label, len(omega_new), truth)
-    met = seen + 1e-9
-    expected = (met * accuracy).sum(1) / met.sum(1)
-    found = (right.sum(1) + model.center_strength * expected) / (seen.sum(1) + model.center_strength)
-    accuracy = expit(logit(accuracy) + (logit(found) - logit(expected))[:, None]).clip(_FLOOR, 1 - _FLOOR)
-    return model._replace(own=own, right=right, seen=seen, accuracy=accuracy)
+    return omega_new @ (weight / weight.sum(0)).T @ model.correctness
 
 
 def answer_log_likelihood(model, expert, label, shape=None, left_out=None):
@@ -201,12 +207,16 @@ def answer_log_likelihood(model, expert, label, shape=None, left_out=None):
     return np.log(np.maximum(proba, 1e-300))
 
 
-def complete_truth(log_prior, item, expert, label, n_experts, *, n_rounds=5, n_iter=20, tol=1e-6):
+def complete_truth(
+    log_prior, item, expert, label, n_experts, priors=None, likely=None, *, n_rounds=5, n_iter=20, tol=1e-6
+):
     """Learn how experts answer where the truth of some or of all items is unknown, by EM (Dawid & Skene 1979).
 
     A round learns all priors from the current distribution of the truth and then repeats, priors fixed, the posterior
     of the truth (E) and the most probable rows of the experts (M). The objective is the log-likelihood of the answers
-    less ``strength`` times the divergence of every row from its prior row; it never falls within a round.
+    less ``strength`` times the divergence of every row from its prior row; it never falls within a round. Truths that
+    are nearly impossible when a round starts are ruled out, or all answers would count a little for all classes, in
+    memory and in the priors.
 
     Parameters
     ----------
@@ -214,8 +224,12 @@ def complete_truth(log_prior, item, expert, label, n_experts, *, n_rounds=5, n_i
         Log-probabilities of the truth before any answer, as of a classifier; one-hot (0 and -inf) where it is known.
     item, expert, label, n_experts
         As in `fit_answer_model`.
+    priors : AnswerModel, default=None
+        Of a roster, whose priors hold for these experts, too; a round then learns the experts' accuracy only.
+    likely : ndarray of shape (n_experts, n_classes), default=None
+        As in `with_experts`, beside `priors`.
     n_rounds, n_iter : int
-        Number of rounds, and largest number of steps in each.
+        Largest numbers of rounds, which end when the truth hardly changes, and of steps in each.
     tol : float
         Gain per item, in nats, below which a round ends.
 
@@ -234,16 +248,33 @@ def complete_truth(log_prior, item, expert, label, n_experts, *, n_rounds=5, n_i
     truth = np.exp(log_prior - logsumexp(log_prior, axis=1, keepdims=True))
     truth = np.where(known, truth, (truth + votes) / (1 + votes.sum(1, keepdims=True)))
     for _ in range(n_rounds):
-        model, objective = fit_answer_model(item, expert, label, n_experts, truth), []
+        truth = np.where(truth < _LEAST, 0.0, truth)
+        truth /= truth.sum(1, keepdims=True)
+        before, ruled_out = truth, truth == 0
+        counts, objective = count_answers(item, expert, label, n_experts, truth), []
+        model = fit_counts(*counts) if priors is None else with_experts(priors, *counts, likely)
         for _ in range(n_iter):
-            log_joint = log_prior + sum_by_item(answer_log_likelihood(model, expert, label), item, n_items)
+            log_joint = log_prior + _log_evidence(model, item, expert, label, n_items)
+            log_joint[ruled_out] = -np.inf
             evidence = logsumexp(log_joint, axis=1, keepdims=True)
             objective.append(evidence.sum() - model.strength * _divergence(model))
             truth = np.exp(log_joint - evidence)
             model = with_answers(model, item, expert, label, truth)
             if len(objective) > 1 and objective[-1] - objective[-2] < tol * n_items:
                 break
+        if np.abs(truth - before).sum() < _STILL * n_items:
+            break
     return truth, model, objective
+
+
+def _log_evidence(model, item, expert, label, n_items):
+    """Log-likelihood (n_items, n_classes) of all answers to every item, computed for some answers at a time."""
+    total = np.zeros((n_items, len(model.offset)))
+    step = max(1, BLOCK // len(model.offset))
+    for start in range(0, len(item), step):
+        some = slice(start, start + step)
+        total += sum_by_item(answer_log_likelihood(model, expert[some], label[some]), item[some], n_items)
+    return total
 
 
 def sum_by_item(values, item, n_items):

@@ -29,17 +29,19 @@ class Crowdlab(NamedTuple):
     classifier: float
 
 
-def fit_crowdlab(item, label, proba, truth):
+def fit_crowdlab(item, label, proba, truth, expected_right):
     """Learn the weights from answers to items of known truth.
 
     Parameters
     ----------
     item, label : ndarrays of int of shape (n_answers,)
-        Item and class of every answer; there is at least one.
+        Item and class of every answer.
     proba : ndarray of shape (n_items, n_classes)
         Probabilities of the classifier on items that it was not fitted on.
     truth : ndarray of int of shape (n_items,)
         True classes.
+    expected_right : float
+        Probability that an answer is right, for want of any answer.
 
     Returns
     -------
@@ -49,7 +51,8 @@ def fit_crowdlab(item, label, proba, truth):
     share = np.bincount(item, label == truth[item])[size > 0] / size[size > 0]
     base_error = max(1 - np.bincount(truth).max() / len(truth), _LEAST)
     error = np.mean(proba.argmax(1) != truth)
-    return Crowdlab(float(share.mean()), float(base_error), float(_weight(error, base_error)))
+    right = share.mean() if share.size else expected_right
+    return Crowdlab(float(right), float(base_error), float(_weight(error, base_error)))
 
 
 def crowdlab_proba(crowdlab, right, seen, item, expert, label, proba):

@@ -3,11 +3,10 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._numerics._answer_model import answer_log_likelihood, count_answers, with_share
+from .._numerics._answer_model import BLOCK, answer_log_likelihood, complete_truth, count_answers, with_share
 from .._numerics._fusion import Exponents, fit_exponents, fuse
 
 _ENOUGH_ANSWERS, _ENOUGH_ITEMS, _MOST_OF_AN_ITEM = 5_000, 500, 20  # from which a few numbers are learnt
-_BLOCK = 1 << 21  # log-likelihoods, of an answer and a class, that are computed at once
 
 
 def count_votes(votes, truth):
@@ -15,6 +14,24 @@ def count_votes(votes, truth):
     n_experts, n_classes = len(votes.annotators), truth.shape[1]
     own, right, seen = count_answers(votes.item, votes.annotator, votes.label, n_experts, truth)
     return {"right": right, "seen": seen, "answers": csr_array(own.reshape((n_experts, n_classes**2)))}
+
+
+def completed(votes, truth, priors=None, likely=None):
+    """Distribution (n, C) of the truth of items given all answers.
+
+    Parameters
+    ----------
+    votes : Votes
+        Answers to n items.
+    truth : ndarray of shape (n, C)
+        Distribution before any answer: one-hot where the truth is known, else the classifier's.
+    priors, likely
+        As in `complete_truth`.
+    """
+    with np.errstate(divide="ignore"):
+        log_prior = np.log(truth)
+    n_experts = len(votes.annotators)
+    return complete_truth(log_prior, votes.item, votes.annotator, votes.label, n_experts, priors, likely)[0]
 
 
 def few_answers(votes, seed):
@@ -85,7 +102,7 @@ def fused_proba(model, exponents, log_prior, votes, shape_of):
     `shape_of(rows, votes)` returns the shape of the errors for the votes on a slice of rows, or None.
     """
     proba = np.empty(log_prior.shape)
-    step = max(1, int(_BLOCK * len(votes) / max(len(votes.item) * log_prior.shape[1], 1)))
+    step = max(1, int(BLOCK * len(votes) / max(len(votes.item) * log_prior.shape[1], 1)))
     for start in range(0, len(votes), step):
         rows = slice(start, start + step)
         some = votes[rows]

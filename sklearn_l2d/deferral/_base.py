@@ -13,7 +13,7 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._annotated_target import split_target
-from .._encoding import Votes, is_frame, make_votes
+from .._encoding import Votes, is_frame, known_labels, make_votes
 from .._numerics._answer_model import fit_counts
 from .._numerics._answers import expected_correctness
 from .._numerics._assignment import assign_members
@@ -21,10 +21,19 @@ from .._numerics._crowdlab import crowdlab_proba, fit_crowdlab
 from .._numerics._fusion import Exponents
 from .._numerics._matrices import answer_weights, dense_if_small, entries, identity
 from .._sklearn import atomic, atomic_fit, check_weights, not_for_scorers, warn
-from .._validation import Items, check_annotations, check_answers, check_items, check_labels, name_list
+from .._validation import (
+    Items,
+    check_all_known,
+    check_annotations,
+    check_answers,
+    check_items,
+    check_truth,
+    name_list,
+    warn_of_marker,
+)
 from ..crowd import NetClassifier
 from ..metrics import team_accuracy
-from ._answer_model import few_answers, fused_proba, learn_weights
+from ._answer_model import completed, count_votes, few_answers, fused_proba, learn_weights
 from ._classifier import expand, fit_classifier, judge_classifier, team_classes, tempered_proba
 from ._duel import Duel
 from ._roster import answer_table, explanation_table, new_roster, plain_selection, route_table, served_shares
@@ -46,7 +55,13 @@ class Team:
     votes : Votes
         Annotations of the experts.
     unlabeled : Items or None
-        Items without labels.
+        Items of which neither labels nor annotations are given.
+    annotated : Items
+        The labelled items, and then those of unknown truth that somebody annotated.
+    annotations : Votes
+        Their annotations.
+    known : ndarray of bool
+        Which of `annotated` are labelled.
     """
 
     items: Items
@@ -54,6 +69,9 @@ class Team:
     y_codes: np.ndarray
     votes: Votes
     unlabeled: Items | None
+    annotated: Items
+    annotations: Votes
+    known: np.ndarray
 
 
 _FUSIONS = "combine", "crowdlab"  # decisions by the classifier and all answers together
@@ -68,7 +86,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     """Base of the deferrers.
 
     A subclass learns in `_learn(team)`, which sets `classifier_`, `temperature_`, `n_iter_`, `history_`, the targets by
-    `_set_targets` and the shares by `_report_shares`, and scores items in `_scores(items)`. It may override
+    `_set_targets` and the shares by `_report_shares`, and scores items in `_scores(items)`. Experts are compared by all
+    their answers after `_judge_classifier` or, without it, `_count_answers`. A subclass may override
     `_check_settings` to refuse parameters, `_array_form` to describe `X`, `_bounds` to bound the shares of the targets
     and experts, and `_silence` to say how experts without any annotation are treated.
     """
@@ -111,8 +130,12 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Labelled items.
         y : array-like of shape (n_samples,)
-            True labels; an `AnnotatedTarget` also brings the annotations. All rows need a label: -1 is a class here,
-            and missing annotations marked -1 would then be votes for it. Pass items without a label as `X_unlabeled`.
+            True labels; an `AnnotatedTarget` also brings the annotations. NaN, None, pandas.NA, masked entries and
+            `unlabeled_label` stand for an unknown truth. The classifier, and when to defer, are learnt from the items
+            of known truth; how experts answer, from all that they annotated, where an unknown truth counts by its
+            probability given the classifier and all answers. Items of unknown truth without annotations add nothing:
+            pass them as `X_unlabeled`. -1 is a class unless it is `unlabeled_label`, and missing annotations marked -1
+            would then be votes for it.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
             Annotations of the experts, one column per expert, with missing entries. None means that there are no
             experts: the classifier decides all items.
@@ -406,11 +429,12 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the deferrer was fitted with experts and `annotations` is None, if lengths differ, if a weight is
-            negative, or if no weight is positive.
+            If the deferrer was fitted with experts and `annotations` is None, if a truth is unknown, if lengths differ,
+            if a weight is negative, or if no weight is positive.
         """
         check_is_fitted(self)
         y, annotations = split_target(y, annotations)
+        check_all_known(y, self.unlabeled_label, "score")
         _, deferral, labels = self._decide(X)
         y = column_or_1d(y)
         check_consistent_length(labels, y, sample_weight)
@@ -609,22 +633,41 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             self._learn_answers(team)
         else:
             self._fit_nobody(team)
-            self._exponents = Exponents()
+            self._exponents, self._crowdlab = Exponents(), None
 
     def _learn_answers(self, team):
         """Learn how the experts answer, and how much the classifier and their answers count."""
-        votes, truth = team.votes, np.eye(len(self.classes_))[team.y_codes]
-        model = fit_counts(*self._roster.counts)
+        if self._roster.answering is None:
+            self._count_answers(team)
+        model, votes, truth = self._roster.answer_model, team.votes, np.eye(len(self.classes_))[team.y_codes]
         rows, some = few_answers(votes, self._seed)
         log_prior = vars(self).pop("_judged", None)
         log_prior = None if log_prior is None else log_prior[rows]
         # who trains classifier and experts together has no probabilities out of fold
         proba = self._classifier_proba(team.items[rows]) if log_prior is None else np.exp(log_prior)
-        self._crowdlab = fit_crowdlab(some.item, some.label, proba, team.y_codes[rows])
+        self._crowdlab = fit_crowdlab(some.item, some.label, proba, team.y_codes[rows], model.center)
         shape = self._answer_shape(team.items[rows], some)
         model, self._exponents = learn_weights(model, some, truth[rows], log_prior, shape, self._seed)
-        # what the model holds of each expert is in the roster, which may change
-        self._roster = self._roster._replace(answering=model._replace(own=None, right=None, seen=None, accuracy=None))
+        self._roster = self._roster.who_answer(model)
+
+    def _count_answers(self, team):
+        """Learn how the experts answer by all their answers, as soon as the classifier and its temperature are known.
+
+        Whatever compares experts from then on compares them by all answers.
+        """
+        roster = self._roster
+        if not team.known.all():
+            truth = self._truth_before_answers(team.annotated, team.known, team.y_codes)
+            roster = roster.recounted(team.annotations, completed(team.annotations, truth))
+        self._roster = roster.who_answer(fit_counts(*roster.counts))
+
+    def _truth_before_answers(self, items, known, y_codes):
+        """Distribution (n, C) of the truth of items: one-hot where it is known, else that of the classifier."""
+        truth = np.zeros((len(items), len(self.classes_)))
+        truth[known, y_codes] = 1
+        if not known.all():
+            truth[~known] = self._classifier_proba(items[~known])
+        return truth
 
     def _parts(self):
         """Estimators among the parameters, which a user may have frozen, by name."""
@@ -637,16 +680,32 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     def _check_team(self, X, y, annotations, X_unlabeled, classes):
         """Checked `Team`; sets `classes_`, the roster, `n_features_in_` and `feature_names_in_`."""
         items, parts = self._check_items(X, reset=True), self._parts()
-        y = check_labels(y, len(items))
+        y, known = check_truth(y, len(items), self.unlabeled_label)
+        if not known.any():
+            raise ValueError(
+                "y knows the truth of no item; label some, for the classifier and the experts are judged by them."
+            )
+        if self.unlabeled_label is None:
+            warn_of_marker(y)
         if len(np.unique(y)) < 2 and not isinstance(parts.get("classifier"), FrozenEstimator):
             raise ValueError(f"y holds one class only, {y[0]!r}; a classifier needs at least two.")
         self.classes_ = team_classes(y, classes, parts)
         votes = check_annotations(annotations, self.classes_, self.missing_label, len(items), self._silence)
         self.classes_, self._fit_experts = votes.classes, votes.annotators
+        if not known_labels(self.classes_, self.unlabeled_label)[1].all():
+            raise ValueError(
+                f"unlabeled_label={self.unlabeled_label!r} marks an unknown truth in y, but somebody answered it or a "
+                "frozen part knows it as a class; use another marker, or name it missing_label if it is no answer."
+            )
         y_codes = np.searchsorted(self.classes_, y)
-        self._roster = new_roster(votes, y_codes)
         unlabeled = None if X_unlabeled is None else self._check_unlabeled(X_unlabeled)
-        return Team(items, y, y_codes, votes, unlabeled)
+        labelled, its_votes = items, votes
+        if not known.all():
+            labelled, its_votes = items[known], votes[known]
+            rows = np.append(np.flatnonzero(known), np.flatnonzero(~known & (np.diff(votes.starts) > 0)))
+            items, votes, known = items[rows], votes[rows], known[rows]
+        self._roster = new_roster(its_votes, y_codes)
+        return Team(labelled, y, y_codes, its_votes, unlabeled, items, votes, known)
 
     def _fit_classifier(self, team):
         """Fit the classifier unless it is frozen, and return it unfitted."""
@@ -664,6 +723,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             classifier, self.classifier_, team.items.given, team.y, self.classes_, cv, self._seed
         )
         self._judged = np.log(proba)  # for `_learn_answers`
+        self._count_answers(team)
         return proba
 
     def _set_targets(self, targets, omega, **details):
@@ -833,13 +893,21 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             )
         return names, items, votes
 
-    def _known_truth(self, X, y):
-        """Distribution (n, C) of the true class, one-hot."""
-        y = column_or_1d(y)
-        check_consistent_length(X, y)
+    def _count_newcomers(self, votes, truth, known, likely=None):
+        """What `count_votes` counts of newcomers, with all priors those of the roster.
+
+        `truth` (n, C) is the distribution of the truth before they answer; `likely` is that of `Roster`.
+        """
+        if not known.all():
+            truth = completed(votes, truth, self._roster.answering, likely)
+        return count_votes(votes, truth)
+
+    def _check_truth(self, X, y):
+        """Positions of known labels in `classes_`, and a mask (n,) of their rows."""
+        y, known = check_truth(y, len(X), self.unlabeled_label)
         if not np.isin(y, self.classes_).all():
             raise ValueError(f"y holds labels that are not among classes_ {self.classes_.tolist()}.")
-        return np.eye(len(self.classes_))[np.searchsorted(self.classes_, y)]
+        return np.searchsorted(self.classes_, y), known
 
     def _copy_with(self, **fitted):
         """Copy with other values of some fitted attributes."""

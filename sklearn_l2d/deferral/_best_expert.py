@@ -28,6 +28,10 @@ class BestExpert(TallyMixin, BaseDeferrer):
         Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
         a class.
 
+    unlabeled_label : object, default=None
+        Marker of an unknown truth in `y`, beside NaN, None, pandas.NA and masked entries, which always mark one. A -1
+        in `y` is a class unless it is the marker.
+
     random_state : int, RandomState instance or None, default=None
         Seed of the classifier unless it has its own.
 
@@ -92,16 +96,19 @@ class BestExpert(TallyMixin, BaseDeferrer):
     _parameter_constraints: ClassVar = {
         "classifier": [HasMethods(["fit", "predict", "predict_proba"]), None],
         "missing_label": "no_validation",
+        "unlabeled_label": "no_validation",
         "random_state": ["random_state"],
     }
 
-    def __init__(self, classifier=None, *, missing_label=None, random_state=None):
+    def __init__(self, classifier=None, *, missing_label=None, unlabeled_label=None, random_state=None):
         self.classifier = classifier
         self.missing_label = missing_label
+        self.unlabeled_label = unlabeled_label
         self.random_state = random_state
 
     def _learn(self, team):
         self._fit_classifier(team)
+        self._count_answers(team)
         self._single_targets()
         self.n_iter_, self.history_ = 0, []
         self._measure_shares(team)

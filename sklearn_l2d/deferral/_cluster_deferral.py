@@ -1,23 +1,18 @@
-"""Learning to defer to clusters of experts: behaviours, groups of experts, and the deferrer."""
+"""Learning to defer to clusters of experts: groups of experts, and the deferrer."""
 
 import numbers
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from .._sklearn import HasMethods, Interval, StrOptions, atomic, take_rows
-from ..cluster import AnnotatorLDA
-from ._answer_model import count_votes
-from ._classifier import with_seed
+from .._sklearn import HasMethods, Interval, StrOptions, atomic
+from ._behaviours import BehavioursMixin, expert_membership, fit_clusterer
 from ._gate import GatedDeferrer
 from ._settings import check_omega
 
-_ENOUGH_ITEMS = 20_000  # for a clusterer that was not given
 _MEMBERSHIP_WEIGHT = 0.1  # of the memberships beside the correctness, in the distances between experts
 
 
@@ -108,51 +103,7 @@ def make_grouping(kind, n_groups, correctness, seen, membership, uses_membership
     return grouping._replace(centers=centers[used])
 
 
-def fit_clusterer(clusterer, X, votes, seed):
-    """Fitted `AnnotatorLDA`: the one inside a `FrozenEstimator`, or a clone trained on these votes.
-
-    Parameters
-    ----------
-    clusterer : None, AnnotatorLDA or FrozenEstimator
-        None is an `AnnotatorLDA` with default parameters, which learns from at most 20,000 random items.
-    X : array-like of n rows
-        Items.
-    votes : Votes
-        Annotations of the identified experts, which are made anonymous.
-    seed : int
-        Seed of the clusterer, unless it has its own.
-    """
-    if isinstance(clusterer, FrozenEstimator):
-        return clusterer.estimator
-    if clusterer is None:
-        clusterer = AnnotatorLDA()
-        if len(votes) > _ENOUGH_ITEMS:  # mostly it serves newcomers only, if there are any
-            rows = np.sort(np.random.default_rng(seed).choice(len(votes), _ENOUGH_ITEMS, replace=False))
-            X, votes = take_rows(X, rows), votes[rows]
-    model = clone(with_seed(clusterer, seed)).fit(X, votes.to_counts())
-    model.classes_ = votes.classes  # counts without names were fitted as 0, 1, ...
-    return model
-
-
-def expert_membership(clusterer, X, votes):
-    """Membership (M, K) of the annotators of votes; the clusters' weights for those without any."""
-    votes = votes.among(clusterer.classes_)  # a frozen clusterer can learn nothing from the others
-    membership = np.tile(clusterer.cluster_weights_, (len(votes.annotators), 1))
-    heard = np.unique(votes.annotator)
-    if heard.size:
-        membership[heard] = clusterer.transform(X, votes[:, heard])
-    return membership
-
-
-def behaviour_proba(clusterer, X, classes):
-    """Probabilities (n, K, C) of the answers of each behaviour, in the order of `classes`."""
-    proba = clusterer.predict_annotation_proba(X)
-    full = np.zeros((*proba.shape[:2], len(classes)))
-    full[:, :, np.searchsorted(classes, clusterer.classes_)] = proba
-    return full
-
-
-class ClusterDeferral(GatedDeferrer):
+class ClusterDeferral(BehavioursMixin, GatedDeferrer):
     """Train a gate that defers each item to the classifier or to a group of similar experts.
 
     By default, the members of a group are right on the same classes. The gate is the upper level of a mixture of
@@ -225,6 +176,10 @@ class ClusterDeferral(GatedDeferrer):
     missing_label : object, default=None
         Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
         a class.
+
+    unlabeled_label : object, default=None
+        Marker of an unknown truth in `y`, beside NaN, None, pandas.NA and masked entries, which always mark one. A -1
+        in `y` is a class unless it is the marker.
 
     module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
         Parameters of the gate, as in `AnnotatorLDA`. The defaults are None, (32,), "sgd", 0.05, 0.9, 0.01, 128 and 60.
@@ -351,6 +306,7 @@ class ClusterDeferral(GatedDeferrer):
         error_cost=None,
         class_weight=None,
         missing_label=None,
+        unlabeled_label=None,
         module=None,
         hidden_layer_sizes=(32,),
         optimizer="sgd",
@@ -376,6 +332,7 @@ class ClusterDeferral(GatedDeferrer):
             error_cost=error_cost,
             class_weight=class_weight,
             missing_label=missing_label,
+            unlabeled_label=unlabeled_label,
             module=module,
             hidden_layer_sizes=hidden_layer_sizes,
             optimizer=optimizer,
@@ -409,7 +366,10 @@ class ClusterDeferral(GatedDeferrer):
         annotations : array-like or DataFrame of shape (n_samples, len(experts))
             Annotations of these experts, one column per expert, with missing entries.
         y : array-like of shape (n_samples,), default=None
-            True labels. If it is None, the consensus of the behaviours is used.
+            True labels, of which some may be unknown, as in `fit`; None means that all are. Answers to these items
+            count by the probability of the truth given the classifier, the consensus of the behaviours and the
+            newcomers' answers; newcomers are expected to be as accurate as the experts of similar memberships until
+            their own answers tell more.
 
         Returns
         -------
@@ -426,27 +386,15 @@ class ClusterDeferral(GatedDeferrer):
             raise ValueError("fitted without experts: there are no groups to join; call fit with annotations.")
         if self.clusterer_ is None:
             raise ValueError("fitted with a ready omega, which says nothing about newcomers; give a clusterer instead.")
-        names, _, votes = self._check_newcomers(experts, X, annotations)
-        membership = expert_membership(self.clusterer_, X, votes)
-        newcomers = self._roster._replace(
-            experts=names, details={"membership": membership}, **count_votes(votes, self._truth(X, y))
-        )
-        omega = self.grouping_.assign(newcomers.correctness, membership)
+        names, items, votes = self._check_newcomers(experts, X, annotations)
+        met = self._meet(X, items, votes, y)
+        newcomers = self._roster.newcomers(names, None, met.counts, {"membership": met.membership}, met.likely)
+        omega = self.grouping_.assign(newcomers.correctness, met.membership)
         self._set_roster(self._roster.joined_by(newcomers._replace(omega=omega)))
 
-    def _truth(self, X, y):
-        """Distribution (n, C) of the true class: that of `y`, or the consensus of the behaviours."""
-        if y is not None:
-            return self._known_truth(X, y)
-        consensus = np.einsum(
-            "nkc,k->nc", behaviour_proba(self.clusterer_, X, self.classes_), self.clusterer_.cluster_weights_
-        )
-        return np.eye(len(self.classes_))[consensus.argmax(1)]
-
     def _answer_shape(self, items, votes):
-        if self.clusterer is None or self.clusterer_ is None or len(self.classes_) == 2:
-            return None
-        return behaviour_proba(self.clusterer_, items.given, self.classes_)[votes.item, -1]
+        shape = None if self.clusterer is None else self._shape_at(items)  # one that was not asked for says little
+        return None if shape is None else shape[votes.item]
 
     def _group_bounds(self):
         return self.cluster_workload if len(self.targets_) else None
@@ -457,8 +405,9 @@ class ClusterDeferral(GatedDeferrer):
         if self.omega is not None:
             membership = check_omega(self.omega, self.n_experts_)
         else:
-            self.clusterer_ = fit_clusterer(self.clusterer, team.items.given, team.votes, self._seed)
-            membership = expert_membership(self.clusterer_, team.items.given, team.votes)
+            X, votes = team.annotated.given, team.annotations  # behaviours need no truth
+            self.clusterer_ = fit_clusterer(self.clusterer, X, votes, self._seed)
+            membership = expert_membership(self.clusterer_, X, votes)
         # a clusterer that was not asked for serves newcomers only
         joins = self.omega is not None or self.clusterer is not None
         right, seen = self._correctness, self._roster.seen

@@ -51,6 +51,10 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
         Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
         a class.
 
+    unlabeled_label : object, default=None
+        Marker of an unknown truth in `y`, beside NaN, None, pandas.NA and masked entries, which always mark one. A -1
+        in `y` is a class unless it is the marker.
+
     random_state : int, RandomState instance or None, default=None
         Seed of the folds, the draws of `assign_experts`, and the classifier unless it has its own.
 
@@ -137,6 +141,7 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
         "workload": ["array-like", dict, None],
         "consultation_cost": [numbers.Real, "array-like", dict, None],
         "missing_label": "no_validation",
+        "unlabeled_label": "no_validation",
         "random_state": ["random_state"],
     }
 
@@ -149,6 +154,7 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
         workload=None,
         consultation_cost=None,
         missing_label=None,
+        unlabeled_label=None,
         random_state=None,
     ):
         self.classifier = classifier
@@ -157,6 +163,7 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
         self.workload = workload
         self.consultation_cost = consultation_cost
         self.missing_label = missing_label
+        self.unlabeled_label = unlabeled_label
         self.random_state = random_state
 
     def _check_settings(self, y):

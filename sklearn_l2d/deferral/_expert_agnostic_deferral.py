@@ -148,6 +148,10 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
         Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
         a class.
 
+    unlabeled_label : object, default=None
+        Marker of an unknown truth in `y`, beside NaN, None, pandas.NA and masked entries, which always mark one. A -1
+        in `y` is a class unless it is the marker.
+
     hidden_layer_sizes : tuple of int, default=(32,)
         Hidden units of the net.
 
@@ -255,6 +259,7 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
         "cv": [Interval(numbers.Integral, 2, None, closed="left")],
         "experts_per_step": [Interval(numbers.Integral, 1, None, closed="left")],
         "missing_label": "no_validation",
+        "unlabeled_label": "no_validation",
     }
 
     def __init__(
@@ -264,6 +269,7 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
         cv=5,
         experts_per_step=10,
         missing_label=None,
+        unlabeled_label=None,
         hidden_layer_sizes=(32,),
         optimizer="adam",
         lr=0.003,
@@ -279,6 +285,7 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
         self.cv = cv
         self.experts_per_step = experts_per_step
         self.missing_label = missing_label
+        self.unlabeled_label = unlabeled_label
         self.hidden_layer_sizes = hidden_layer_sizes
         self.optimizer = optimizer
         self.lr = lr

@@ -19,7 +19,7 @@ from .._numerics._matrices import dense_if_small, identity, is_small
 from .._sklearn import HasMethods, Interval, StrOptions, atomic_fit
 from .._torch._modules import Single, ensemble_for
 from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, predict_log_proba, train
-from .._validation import check_answers
+from .._validation import check_all_known, check_answers
 from ..crowd import NetClassifier
 from ._answer_model import count_votes
 from ._base import BaseDeferrer
@@ -230,6 +230,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         "error_cost": ["array-like", None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "missing_label": "no_validation",
+        "unlabeled_label": "no_validation",
         "warm_start": ["boolean"],
     }
 
@@ -246,6 +247,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         error_cost=None,
         class_weight=None,
         missing_label=None,
+        unlabeled_label=None,
         module=None,
         hidden_layer_sizes=(32,),
         optimizer="sgd",
@@ -270,6 +272,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         self.error_cost = error_cost
         self.class_weight = class_weight
         self.missing_label = missing_label
+        self.unlabeled_label = unlabeled_label
         self.module = module
         self.hidden_layer_sizes = hidden_layer_sizes
         self.optimizer = optimizer
@@ -289,7 +292,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         """Train the gate for one epoch on feedback, and add the feedback to the experts' correctness.
 
         The classifier, the targets and the offsets do not change; call `recalibrate` after much feedback. The first
-        call of an unfitted deferrer is a `fit`.
+        call of an unfitted deferrer is a `fit`; all others need every true label.
 
         Parameters
         ----------
@@ -355,8 +358,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         bounds, price = self._feasible(self._bounds(self._roster)), self._price()
         weight = row_weights(self.class_weight, team.y)
         selection = dense_if_small(self._plain_selection())
-        # fixed here: the gate does not change with the roster
-        self._target_correctness = selection @ self._correctness
+        self._set_target_correctness()
         evidence = self._gather_evidence(team, weight, price)
         problem = GateProblem(X=team.items.array, omega=selection, bounds=bounds, weight=weight, **evidence)
         if self._continues(team.items.array):
@@ -384,6 +386,15 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         log_likelihood = self._log_likelihood(items, votes, y_codes, proba, price)
         return {"log_likelihood": log_likelihood, "prior": self._prior(proba)}
 
+    def _judge_classifier(self, team, cv):
+        proba = super()._judge_classifier(team, cv)
+        self._set_target_correctness()  # by all answers, which count now
+        return proba
+
+    def _set_target_correctness(self):
+        """Fix the correctness of the targets in the prior: the gate does not change with the roster."""
+        self._target_correctness = dense_if_small(self._plain_selection()) @ self._correctness
+
     def _fit_nobody(self, team):
         super()._fit_nobody(team)
         self._set_no_offsets()
@@ -394,10 +405,11 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         items = self._check_items(X)
         if self.n_experts_ == 0:
             return
-        votes, truth = check_answers(annotations, len(items), self, "partial_fit"), self._known_truth(X, y)
+        check_all_known(y, self.unlabeled_label, "partial_fit")
+        votes, y_codes = check_answers(annotations, len(items), self, "partial_fit"), self._check_truth(X, y)[0]
         self.gate_ = copy.deepcopy(self.gate_)
         proba = self._classifier_proba(items)
-        evidence = self._evidence(items, votes, truth.argmax(1), proba, self._price())
+        evidence = self._evidence(items, votes, y_codes, proba, self._price())
         weight = row_weights(self.class_weight, y)
         bounds = self._feasible(self._bounds(self._roster))
         self._train(
@@ -405,7 +417,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
             1,
             False,
         )
-        before, counts = self._roster, count_votes(votes, truth)
+        before, counts = self._roster, count_votes(votes, np.eye(len(self.classes_))[y_codes])
         self._roster = before._replace(**{name: getattr(before, name) + more for name, more in counts.items()})
         self._margins = None  # these were margins of the previous gate
 

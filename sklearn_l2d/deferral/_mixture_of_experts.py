@@ -21,6 +21,10 @@ class MixtureOfExpertsDeferral(JointDeferrer):
         Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
         a class.
 
+    unlabeled_label : object, default=None
+        Marker of an unknown truth in `y`, beside NaN, None, pandas.NA and masked entries, which always mark one. A -1
+        in `y` is a class unless it is the marker.
+
     module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
         Parameters of the net, as in `AnnotatorLDA`. The defaults are None, (32,), "sgd", 0.05, 0.9, 0.01, 64 and 60.
 

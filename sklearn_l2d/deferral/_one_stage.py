@@ -57,6 +57,10 @@ class OneStageDeferral(JointDeferrer):
         Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
         a class.
 
+    unlabeled_label : object, default=None
+        Marker of an unknown truth in `y`, beside NaN, None, pandas.NA and masked entries, which always mark one. A -1
+        in `y` is a class unless it is the marker.
+
     module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
         Parameters of the net, as in `AnnotatorLDA`. The defaults are None, (32,), "sgd", 0.05, 0.9, 0.003, 64 and 60.
 
@@ -170,6 +174,7 @@ class OneStageDeferral(JointDeferrer):
         consultation_cost=None,
         class_weight=None,
         missing_label=None,
+        unlabeled_label=None,
         module=None,
         hidden_layer_sizes=(32,),
         optimizer="sgd",
@@ -186,6 +191,7 @@ class OneStageDeferral(JointDeferrer):
         super().__init__(
             class_weight=class_weight,
             missing_label=missing_label,
+            unlabeled_label=unlabeled_label,
             module=module,
             hidden_layer_sizes=hidden_layer_sizes,
             optimizer=optimizer,

@@ -1,20 +1,22 @@
 """Labels by everybody: whom to ask next about an item, until it is sure."""
 
 import numbers
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._annotated_target import split_target
 from .._numerics._keyed import number_keys, row_keys
 from .._numerics._prices import find_prices
 from .._numerics._risk_control import confidence_bound, n_items_needed
 from .._sklearn import HasMethods, Interval, atomic, check_weights, warn
-from .._validation import check_answers
+from .._validation import check_all_known, check_answers
 from ._asking import FEW, Asker, Panel, Replay, Talk, draw_questions, hear_recorded
-from ._base import BaseDeferrer, Team
-from ._cluster_deferral import behaviour_proba, fit_clusterer
+from ._base import BaseDeferrer
+from ._behaviours import BehavioursMixin, expert_membership, fit_clusterer
 from ._duel import Duel
 from ._roster import new_roster, plain_selection
 from ._settings import error_costs, expert_prices, of_roster, share_bounds
@@ -28,7 +30,7 @@ _ROWS_OF_PANELS = 250  # the same for panels, each with several scenarios
 _VIOLATION = 0.02  # of a bound on the workload, from which there is a warning
 
 
-class PanelDeferral(TallyMixin, BaseDeferrer):
+class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
     """Ask people about an item one after the other, whoever is worth most, and label it by everybody together.
 
     The classifier and all answers are joined in one posterior of the truth (see `predict_team_proba`). The next person
@@ -88,6 +90,10 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
     missing_label : object, default=None
         Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
         a class.
+
+    unlabeled_label : object, default=None
+        Marker of an unknown truth in `y`, beside NaN, None, pandas.NA and masked entries, which always mark one. A -1
+        in `y` is a class unless it is the marker.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the folds, the held-out items, the clusterer unless it has its own, the drawn answers of the
@@ -197,6 +203,7 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         "validation_fraction": [Interval(numbers.Real, 0, 1, closed="neither")],
         "confidence_level": [Interval(numbers.Real, 0, 1, closed="neither")],
         "missing_label": "no_validation",
+        "unlabeled_label": "no_validation",
         "random_state": ["random_state"],
     }
 
@@ -215,6 +222,7 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         validation_fraction=0.5,
         confidence_level=0.9,
         missing_label=None,
+        unlabeled_label=None,
         random_state=None,
     ):
         self.classifier = classifier
@@ -229,6 +237,7 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         self.validation_fraction = validation_fraction
         self.confidence_level = confidence_level
         self.missing_label = missing_label
+        self.unlabeled_label = unlabeled_label
         self.random_state = random_state
 
     # Asking.
@@ -392,9 +401,50 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         y, annotations = split_target(y, annotations)
         if self.n_experts_ == 0:
             return super().score(X, y, annotations, sample_weight)
-        labels = self._replay(X, annotations, "score").labels
-        right = self._known_truth(X, y).argmax(1) == np.searchsorted(self.classes_, labels)
+        check_all_known(y, self.unlabeled_label, "score")
+        labels, y = self._replay(X, annotations, "score").labels, column_or_1d(y)
+        check_consistent_length(labels, y, sample_weight)
+        right = labels == y
         return float(np.average(right, weights=check_weights(sample_weight, right)))
+
+    @atomic
+    def onboard(self, experts, X, annotations, y=None):
+        """Add experts to the roster by what they answered, without training.
+
+        Parameters
+        ----------
+        experts : sequence of hashable, or one name
+            Names of the experts. An expert who is already on the roster is replaced.
+        X : array-like of shape (n_samples, n_features)
+            Items that they annotated.
+        annotations : array-like or DataFrame of shape (n_samples, len(experts))
+            Annotations of these experts, one column per expert, with missing entries.
+        y : array-like of shape (n_samples,), default=None
+            True labels, of which some may be unknown, as in `fit`. With a `clusterer`, all may be unknown: newcomers
+            are then expected to be as accurate as the experts of similar memberships until their own answers tell
+            more. Without one, they are required.
+
+        Returns
+        -------
+        self : PanelDeferral
+            The deferrer with a larger roster.
+
+        Raises
+        ------
+        ValueError
+            If the deferrer was fitted without experts, if `y` knows no truth and there is no clusterer, or if shapes or
+            labels do not match.
+        """
+        check_is_fitted(self)
+        if self.clusterer_ is None:
+            TallyMixin.onboard(self, experts, X, annotations, y)
+            return
+        names, items, votes = self._check_newcomers(experts, X, annotations)
+        met = self._meet(X, items, votes, y)
+        self._add_targets(names)
+        details = self._describe(items, None, votes) | {"membership": met.membership}
+        newcomers = self._roster.newcomers(names, self._place(names), met.counts, details, met.likely)
+        self._set_roster(self._roster.joined_by(newcomers))
 
     def explain_deferral(self, X, annotations=None):
         """Explain whom to ask about each item, and what each answer has changed.
@@ -553,8 +603,18 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
                 f"y holds classes that only the {n_held} held-out items for target_accuracy show; give more labelled "
                 "items of each class, or lower validation_fraction."
             )
-        self._held_out = _rows_of_team(team, held)
-        team = _rows_of_team(team, learnt)
+        self._held_out = team.items[held], team.y[held], team.votes[held]
+        rest = np.append(learnt, np.arange(len(order), len(team.known)))  # items of unknown truth come last
+        team = replace(
+            team,
+            items=team.items[learnt],
+            y=team.y[learnt],
+            y_codes=team.y_codes[learnt],
+            votes=team.votes[learnt],
+            annotated=team.annotated[rest],
+            annotations=team.annotations[rest],
+            known=team.known[rest],
+        )
         self._roster = new_roster(team.votes, team.y_codes)
         return team
 
@@ -563,11 +623,13 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         return share_bounds(None, workload, None, roster.experts, self.targets_ if hasattr(self, "targets_") else [])
 
     def _learn(self, team):
-        self._single_targets(**_new_details(self.n_experts_))
-        self._judge_classifier(team, self.cv)
-        self.clusterer_ = None
+        self.clusterer_, details = None, _new_details(self.n_experts_)
         if self.clusterer is not None:
-            self.clusterer_ = fit_clusterer(self.clusterer, team.items.given, team.votes, self._seed)
+            X, votes = team.annotated.given, team.annotations  # behaviours need no truth
+            self.clusterer_ = fit_clusterer(self.clusterer, X, votes, self._seed)
+            details["membership"] = expert_membership(self.clusterer_, X, votes)
+        self._single_targets(**details)
+        self._judge_classifier(team, self.cv)
         self.n_iter_, self.history_ = 0, []
 
     def _learn_answers(self, team):
@@ -575,7 +637,7 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         super()._learn_answers(team)
         self.confidence_threshold_ = np.inf
         if self.target_accuracy is not None:
-            self.confidence_threshold_ = self._bound_error(vars(self).pop("_held_out"))
+            self.confidence_threshold_ = self._bound_error(*vars(self).pop("_held_out"))
         if team.unlabeled is not None:
             items, log_prior = team.unlabeled, None
         self._set_thresholds(self._sample(items, None, log_prior))
@@ -640,12 +702,6 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
 
     def _keys(self, items):
         return row_keys(items.array, self._seed)
-
-    def _shape_at(self, items):
-        """What people answer at items (n, C), None if that is unknown."""
-        if self.clusterer_ is None or len(self.classes_) == 2:
-            return None
-        return behaviour_proba(self.clusterer_, items.given, self.classes_)[:, -1]
 
     def _asker(self, **changes):
         most = self.n_experts_ if self.max_answers is None else self.max_answers
@@ -740,21 +796,16 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
         """Target of each of some experts, -1 for -1."""
         return np.append(self._roster.omega.nonzero()[1], -1)[experts]
 
-    def _bound_error(self, held):
-        """Confidence to stop at, by the held-out part of a `Team`."""
-        talk = Talk(
-            self._asker(threshold=-np.inf, sure=np.inf),
-            self._log_prior(held.items),
-            self._keys(held.items),
-            self._shape_at(held.items),
-        )
+    def _bound_error(self, items, y, votes):
+        """Confidence to stop at, by held-out items."""
+        talk = self._talk(items, threshold=-np.inf, sure=np.inf)
         confidence, wrong = [], []
-        for rows in hear_recorded(talk, held.votes.to_sparse()):
+        for rows in hear_recorded(talk, votes.to_sparse()):
             proba = talk.proba(rows)
             confidence.append(np.full(len(talk), np.nan))
             confidence[-1][rows] = proba.max(1)
             wrong.append(np.zeros(len(talk), dtype=bool))
-            wrong[-1][rows] = self._decided(proba) != held.y[rows]
+            wrong[-1][rows] = self._decided(proba) != y[rows]
         error, level = 1 - self.target_accuracy, self.confidence_level
         threshold, n_wrong = confidence_bound(np.column_stack(confidence), np.column_stack(wrong), error, level)
         if threshold is None:
@@ -769,7 +820,3 @@ class PanelDeferral(TallyMixin, BaseDeferrer):
 def _new_details(n_experts, first=0):
     """Details of a roster: what the workload adds to prices, expected workloads, and numbers of turns."""
     return {"toll": np.zeros(n_experts), "load": np.zeros(n_experts), "turn": first + np.arange(n_experts)}
-
-
-def _rows_of_team(team, rows):
-    return Team(team.items[rows], team.y[rows], team.y_codes[rows], team.votes[rows], team.unlabeled)

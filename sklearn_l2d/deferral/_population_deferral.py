@@ -53,6 +53,10 @@ class PopulationDeferral(TallyMixin, BaseDeferrer):
         Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
         a class.
 
+    unlabeled_label : object, default=None
+        Marker of an unknown truth in `y`, beside NaN, None, pandas.NA and masked entries, which always mark one. A -1
+        in `y` is a class unless it is the marker.
+
     module, hidden_layer_sizes
         Parameters of the net of the features, as in `PopulationExpertEncoder`. The defaults are None and (64,).
 
@@ -175,6 +179,7 @@ class PopulationDeferral(TallyMixin, BaseDeferrer):
         experts_per_step=10,
         n_classifier_epochs=20,
         missing_label=None,
+        unlabeled_label=None,
         module=None,
         hidden_layer_sizes=(64,),
         context_layer_sizes=(64, 64),
@@ -196,6 +201,7 @@ class PopulationDeferral(TallyMixin, BaseDeferrer):
         self.experts_per_step = experts_per_step
         self.n_classifier_epochs = n_classifier_epochs
         self.missing_label = missing_label
+        self.unlabeled_label = unlabeled_label
         self.module = module
         self.hidden_layer_sizes = hidden_layer_sizes
         self.context_layer_sizes = context_layer_sizes

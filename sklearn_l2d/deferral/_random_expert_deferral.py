@@ -57,6 +57,10 @@ class RandomExpertDeferral(GatedDeferrer):
         Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
         a class.
 
+    unlabeled_label : object, default=None
+        Marker of an unknown truth in `y`, beside NaN, None, pandas.NA and masked entries, which always mark one. A -1
+        in `y` is a class unless it is the marker.
+
     module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
         Parameters of the gate, as in `AnnotatorLDA`. The defaults are None, (32,), "sgd", 0.05, 0.9, 0.01, 128 and 60.
 
@@ -169,7 +173,9 @@ class RandomExpertDeferral(GatedDeferrer):
         annotations : array-like or DataFrame of shape (n_samples, len(experts)), default=None
             Annotations of these experts, one column per expert, with missing entries.
         y : array-like of shape (n_samples,), default=None
-            True labels, with which the annotations are counted for `explain_deferral` and `partial_fit`.
+            True labels, with which the annotations are counted for `explain_deferral`, `partial_fit` and
+            `predict_team_proba`. Some may be unknown, as in `fit`: answers to these items count by the probability of
+            the truth given the classifier and the newcomers' answers.
 
         Returns
         -------
@@ -189,8 +195,9 @@ class RandomExpertDeferral(GatedDeferrer):
         if annotations is not None:
             if X is None:
                 raise ValueError("X is None, but annotations are answers to items; pass these items, or neither.")
-            _, _, votes = self._check_newcomers(names, X, annotations)
+            _, items, votes = self._check_newcomers(names, X, annotations)
             if y is not None:
-                counts = count_votes(votes, self._known_truth(X, y))
-        newcomers = self._roster._replace(experts=names, omega=np.ones((len(names), 1)), **counts)
+                y_codes, known = self._check_truth(X, y)
+                counts = self._count_newcomers(votes, self._truth_before_answers(items, known, y_codes), known)
+        newcomers = self._roster.newcomers(names, np.ones((len(names), 1)), counts)
         self._set_roster(self._roster.joined_by(newcomers))

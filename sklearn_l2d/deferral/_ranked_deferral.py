@@ -139,7 +139,11 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
         if len(self.targets_) == 0:
             self._report_shares(np.ones(1))
             return
-        items = self._check_items(X) if X_unlabeled is None else self._check_unlabeled(X_unlabeled)
+        if X_unlabeled is not None:
+            items = self._check_unlabeled(X_unlabeled)
+        else:
+            items, known = self._check_items(X), self._check_truth(X, y)[1]
+            items = items if known.all() else items[known]
         self._calibrate(self._free_duel(items), self._feasible(self._bounds(self._roster)))
 
     def _adopt(self, deferrer):

@@ -11,7 +11,7 @@ from .._numerics._matrices import normalised_rows, stacked
 from ..annotations import from_long
 from ._answer_model import count_votes
 
-_BY_EXPERT = "experts", "omega", "right", "seen", "answers"  # with a row for each expert
+_BY_EXPERT = "experts", "omega", "right", "seen", "answers", "likely"  # with a row for each expert
 
 
 class Roster(NamedTuple):
@@ -29,10 +29,12 @@ class Roster(NamedTuple):
         Answers by answer and true class.
     prior : tuple
         Center and strengths of the shrinkage of the correctness, learnt from the experts of `fit`.
-    answering : AnswerModel or None
-        How the experts of `fit` answer; its priors are those of everybody.
     details : dict of ndarrays of n_experts rows
         Further data about each expert.
+    likely : ndarray of shape (n_experts, n_classes)
+        Accuracy to expect of each expert before any answer, where more than that of everybody is known; else NaN.
+    answering : AnswerModel or None
+        How the experts of `fit` answer; its priors are those of everybody.
     """
 
     experts: np.ndarray
@@ -42,6 +44,7 @@ class Roster(NamedTuple):
     answers: csr_array
     prior: tuple
     details: dict
+    likely: np.ndarray
     answering: AnswerModel | None = None
 
     @property
@@ -58,7 +61,21 @@ class Roster(NamedTuple):
     @property
     def answer_model(self):
         """`AnswerModel` of the experts."""
-        return with_experts(self.answering, *self.counts)
+        return with_experts(self.answering, *self.counts, self.likely)
+
+    def who_answer(self, model):
+        """The roster with what an `AnswerModel` holds of everybody; what it holds of each is in the roster."""
+        return self._replace(answering=model._replace(own=None, right=None, seen=None, accuracy=None))
+
+    def recounted(self, votes, truth):
+        """The roster by these answers to items with a distribution (n, C) of the truth, and their prior."""
+        counts = count_votes(votes, truth)
+        return self._replace(**counts, prior=prior_strengths(counts["right"], counts["seen"]))
+
+    def newcomers(self, experts, omega, counts, details=None, likely=None):
+        """Roster of newcomers for `joined_by`, with `counts` by `count_votes`."""
+        likely = np.full(counts["seen"].shape, np.nan) if likely is None else likely
+        return self._replace(experts=experts, omega=omega, details=details or {}, likely=likely, **counts)
 
     def without(self, names):
         """The roster without some of the experts."""
@@ -87,9 +104,9 @@ class Roster(NamedTuple):
 def new_roster(votes, y_codes):
     """`Roster` of the annotators of votes on items of known truth, who belong nowhere yet."""
     experts = votes.annotators
-    counts = count_votes(votes, np.eye(len(votes.classes))[y_codes])
-    prior = prior_strengths(counts["right"], counts["seen"])
-    return Roster(experts=experts, omega=np.empty((len(experts), 0)), **counts, prior=prior, details={})
+    likely = np.full((len(experts), len(votes.classes)), np.nan)
+    empty = Roster(experts, np.empty((len(experts), 0)), None, None, None, None, details={}, likely=likely)
+    return empty.recounted(votes, np.eye(len(votes.classes))[y_codes])
 
 
 def plain_selection(omega):

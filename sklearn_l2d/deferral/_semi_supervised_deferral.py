@@ -168,6 +168,10 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
         a class.
 
+    unlabeled_label : object, default=None
+        Marker of an unknown truth in `y`, beside NaN, None, pandas.NA and masked entries, which always mark one. A -1
+        in `y` is a class unless it is the marker.
+
     module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
         Parameters of the gate, as in `AnnotatorLDA`. The defaults are None, (32,), "sgd", 0.05, 0.9, 0.01, 128 and 60.
         `module`, `optimizer`, `lr`, `momentum` and `batch_size` are also those of the experts' nets.
@@ -305,6 +309,7 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         error_cost=None,
         class_weight=None,
         missing_label=None,
+        unlabeled_label=None,
         module=None,
         hidden_layer_sizes=(32,),
         optimizer="sgd",
@@ -330,6 +335,7 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
             error_cost=error_cost,
             class_weight=class_weight,
             missing_label=missing_label,
+            unlabeled_label=unlabeled_label,
             module=module,
             hidden_layer_sizes=hidden_layer_sizes,
             optimizer=optimizer,
@@ -359,7 +365,7 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         super()._learn(team)
 
     def _gather_evidence(self, team, weight, price):
-        items, codes = team.items.array, team.votes.to_codes()
+        items, codes = team.annotated.array, team.annotations.to_codes()  # they need no truth
         if team.unlabeled is not None:
             items = np.concatenate([items, team.unlabeled.array])
             codes = np.concatenate([codes, np.full((len(team.unlabeled), codes.shape[1]), -1, dtype=codes.dtype)])

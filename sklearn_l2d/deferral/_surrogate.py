@@ -79,6 +79,7 @@ class SurrogateDeferrer(BaseDeferrer):
         **NET_CONSTRAINTS,
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "missing_label": "no_validation",
+        "unlabeled_label": "no_validation",
     }
 
     def __init__(
@@ -86,6 +87,7 @@ class SurrogateDeferrer(BaseDeferrer):
         *,
         class_weight=None,
         missing_label=None,
+        unlabeled_label=None,
         module=None,
         hidden_layer_sizes=(32,),
         optimizer="sgd",
@@ -101,6 +103,7 @@ class SurrogateDeferrer(BaseDeferrer):
     ):
         self.class_weight = class_weight
         self.missing_label = missing_label
+        self.unlabeled_label = unlabeled_label
         self.module = module
         self.hidden_layer_sizes = hidden_layer_sizes
         self.optimizer = optimizer

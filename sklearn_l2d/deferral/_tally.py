@@ -5,7 +5,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._numerics._matrices import one_hot, widened
 from .._sklearn import atomic
-from ._answer_model import count_votes
 from ._roster import insert_zeros
 
 _TIE = 1e-9  # above rounding errors, below any difference that matters
@@ -27,7 +26,8 @@ class TallyMixin:
         annotations : array-like or DataFrame of shape (n_samples, len(experts))
             Annotations of these experts, one column per expert, with missing entries.
         y : array-like of shape (n_samples,)
-            True labels. They are required.
+            True labels. They are required, but some may be unknown, as in `fit`: answers to these items count by the
+            probability of the truth given the classifier and the newcomers' answers.
 
         Returns
         -------
@@ -37,7 +37,8 @@ class TallyMixin:
         Raises
         ------
         ValueError
-            If the deferrer was fitted without experts, if `y` is None, or if shapes or labels do not match.
+            If the deferrer was fitted without experts, if `y` is None or knows no truth, or if shapes or labels do not
+            match.
         """
         check_is_fitted(self)
         if len(self.targets_) == 0:
@@ -47,16 +48,13 @@ class TallyMixin:
         if y is None:
             raise ValueError("y is None, but newcomers are judged by what they got right; pass the true labels.")
         names, items, votes = self._check_newcomers(experts, X, annotations)
-        truth = self._known_truth(X, y)
-        details = self._describe(items, truth.argmax(1), votes)
+        y_codes, known = self._check_truth(X, y)
+        if not known.any():
+            raise ValueError("y knows the truth of no item, but newcomers are judged by it; pass some true labels.")
+        counts = self._count_newcomers(votes, self._truth_before_answers(items, known, y_codes), known)
+        details = self._describe(items[known], y_codes, votes[known])
         self._add_targets(names)
-        newcomers = self._roster._replace(
-            experts=names,
-            omega=self._place(names),
-            details=details,
-            **count_votes(votes, truth),
-        )
-        self._set_roster(self._roster.joined_by(newcomers))
+        self._set_roster(self._roster.joined_by(self._roster.newcomers(names, self._place(names), counts, details)))
 
     def _handicap(self):
         """What to take from the scores of the targets (n_targets,), so that those without annotations lose ties."""

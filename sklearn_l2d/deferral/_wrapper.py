@@ -38,6 +38,7 @@ class DeferrerWrapper(BaseDeferrer):
     n_features_in_ = _of_deferrer("n_features_in_")
     feature_names_in_ = _of_deferrer("feature_names_in_")
     missing_label = _of_deferrer("missing_label")
+    unlabeled_label = _of_deferrer("unlabeled_label")
     _roster = _of_deferrer("_roster")
     _exponents = _of_deferrer("_exponents")
     _crowdlab = _of_deferrer("_crowdlab")
@@ -95,7 +96,7 @@ class DeferrerWrapper(BaseDeferrer):
             check_is_fitted(self.deferrer)
             check_consistent_length(X, y, annotations)
             # the labels are not learnt, but must be of the same kind
-            self.deferrer.estimator._known_truth(X, y)
+            self.deferrer.estimator._check_truth(X, y)
             self.deferrer_ = copy.copy(self.deferrer.estimator)
         else:
             deferrer = clone(with_seed(self.deferrer, self._draw_seed()))

@@ -350,7 +350,7 @@ def test_numbers_and_text_name_the_same_things(crowd):
     codes = np.searchsorted(["cat", "dog", "eel"], crowd.y) - 1
     told = make_crowd(120, labels=(0, 1, 2)).annotations - 1.0
     told[told == -2] = np.nan
-    team = ConfidenceDeferral(LogisticRegression(), coverage=0.2, random_state=0)
+    team = ConfidenceDeferral(LogisticRegression(), coverage=0.2, unlabeled_label=np.nan, random_state=0)
     team.fit(crowd.X, codes, annotations=told)
     item, expert = np.nonzero(~np.isnan(told))
     long = pd.DataFrame({"task": item, "annotator": expert, "label": told[item, expert].astype(int)})

@@ -99,7 +99,7 @@ def test_answers_are_matched_by_name_and_in_blocks(team, crowd, monkeypatch):
     some = frame.copy()
     some[[1, 2]] = -1
     assert_allclose(team.predict_team_proba(crowd.X, frame[[3, 0, 4]]), team.predict_team_proba(crowd.X, some))
-    monkeypatch.setattr(_answer_model, "_BLOCK", 10)
+    monkeypatch.setattr(_answer_model, "BLOCK", 10)
     assert_allclose(team.predict_team_proba(crowd.X, frame), expected, rtol=1e-10)
 
 

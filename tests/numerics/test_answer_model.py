@@ -10,9 +10,11 @@ from scipy.special import expit, logit, logsumexp
 from sklearn_l2d._numerics._answer_model import (
     answer_log_likelihood,
     complete_truth,
+    count_answers,
     fit_answer_model,
-    newcomers,
+    likely_accuracy,
     sum_by_item,
+    with_experts,
 )
 from sklearn_l2d._numerics._fusion import Exponents, fit_exponents, fuse
 
@@ -240,17 +242,53 @@ def test_newcomers_answer_like_those_they_belong_to_until_their_own_answers_take
     item, expert, label, truth = crowd(6, n_items=60)
     model = fit_answer_model(item, expert, label, 4, truth)
     omega, omega_new = np.array([[1.0, 0], [1, 0], [0, 1], [0, 1]]), np.array([[1.0, 0], [0.5, 0.5]])
-    nothing = np.zeros(0, dtype=int)
-    joined = newcomers(model, omega, omega_new, nothing, nothing, nothing, truth)
+    likely = likely_accuracy(model, omega, omega_new)
+
+    def joined_by(label):
+        """The newcomers, the first of whom gave these answers to items of class 0."""
+        expert = np.zeros(len(label), dtype=int)
+        return with_experts(model, *count_answers(expert, expert, label, 2, np.eye(3)[:1]), likely)
+
+    joined = joined_by(np.zeros(0, dtype=int))
     means = np.array([model.correctness[:2].mean(0), model.correctness[2:].mean(0)])
     assert_allclose(joined.correctness, [means[0], means.mean(0)], atol=1e-6)
     shares = [joined.correctness]
     for n in (5, 50, 5000):  # the first newcomer is always right about class 0
-        always = np.zeros(n, dtype=int)
-        shares.append(newcomers(model, omega, omega_new, always, always, always, np.eye(3)[:1]).correctness)
+        shares.append(joined_by(np.zeros(n, dtype=int)).correctness)
         assert_allclose(shares[-1][1], joined.correctness[1])
     assert (np.diff([s[0] for s in shares], axis=0) > 0).all()  # and is believed to be good at the others, too
     assert shares[-1][0, 0] > 0.99
+
+
+def test_priors_of_a_roster_hold_for_people_whose_answers_are_completed():
+    item, expert, label, truth = crowd(7, n_items=120)
+    priors = fit_answer_model(item, expert, label, 4, truth)._replace(own=None, right=None, seen=None, accuracy=None)
+    item, expert, label, truth = crowd(8, n_items=60)
+    with np.errstate(divide="ignore"):
+        log_prior = np.log(np.where(np.arange(60)[:, None] < 30, truth, 0.8 * truth + 0.2 / 3))
+    likely = np.full((4, 3), np.nan)
+    likely[1] = 0.99
+    found, model, _ = complete_truth(log_prior, item, expert, label, 4, priors, likely)
+    assert_allclose(found[:30], truth[:30])
+    assert (found.argmax(1) == truth.argmax(1)).mean() > 0.9
+    for name in ("strength", "center", "center_strength", "offset", "errors"):
+        assert_allclose(getattr(model, name), getattr(priors, name))
+    plain = complete_truth(log_prior, item, expert, label, 4, priors)[1]
+    assert model.accuracy[1].min() > plain.accuracy[1].max()
+    assert_allclose(model.accuracy[[0, 2, 3]], plain.accuracy[[0, 2, 3]], atol=0.05)
+    exact = with_experts(priors, *count_answers(item, expert, label, 4, found))
+    assert_allclose(plain.accuracy, exact.accuracy, atol=0.05)
+
+
+def test_nearly_impossible_truths_take_no_entries():
+    rng = np.random.default_rng(0)
+    y = rng.integers(50, size=400)
+    item, expert = np.divmod(np.arange(2000), 5)
+    label = np.where(rng.random(2000) < 0.8, y[item], rng.integers(50, size=2000))
+    truth, model, _ = complete_truth(np.log(0.5 * np.eye(50)[y] + 0.01), item, expert, label, 5)
+    assert (truth.argmax(1) == y).mean() > 0.99
+    assert (truth > 0).sum() < 2 * 400
+    assert model.own.nnz < 2 * 2000
 
 
 def test_without_answers():

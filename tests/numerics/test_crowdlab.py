@@ -29,7 +29,7 @@ CLEANLAB = np.array(
 
 def test_figures_of_cleanlab():
     by_people = EXPERT < 2
-    learnt = fit_crowdlab(ITEM[by_people], LABEL[by_people], PROBA, TRUTH)
+    learnt = fit_crowdlab(ITEM[by_people], LABEL[by_people], PROBA, TRUTH, 0.5)
     assert learnt.right == 0.75
     assert_allclose(learnt.classifier * np.sqrt(2), CLEANLAB_WEIGHT)
     right, seen = np.array([4, 2, 6]), np.array([5, 3, 8])  # Eve agrees with Ann or Bob on six of eight items
@@ -53,7 +53,7 @@ def test_equals_cleanlab(n_classes, n_answers):
     agreement = np.nanmean(np.where(np.isnan(wide), np.nan, wide == truth[:, None]), axis=1)
     arguments = wide, truth, proba, np.full(n_items, n_answers), agreement
     expected, classifier, weight = multiannotator._get_post_pred_probs_and_weights(*arguments, verbose=False)
-    learnt = fit_crowdlab(item, label, proba, truth)
+    learnt = fit_crowdlab(item, label, proba, truth, 0.5)
     assert_allclose(learnt.classifier * np.sqrt(n_answers), classifier)
     with_others = np.zeros(n_experts)  # the paper's agreement, in place of right answers
     for i, j in zip(item, expert, strict=True):
@@ -79,6 +79,6 @@ def test_an_item_alone_is_labelled_as_among_others():
 
 
 def test_one_class_is_certain():
-    learnt = fit_crowdlab(np.array([0, 1]), np.array([0, 0]), np.ones((2, 1)), np.array([0, 0]))
+    learnt = fit_crowdlab(np.array([0, 1]), np.array([0, 0]), np.ones((2, 1)), np.array([0, 0]), 0.5)
     ones = crowdlab_proba(learnt, np.ones(1), np.ones(1), np.array([1]), np.array([0]), np.array([0]), np.ones((2, 1)))
     assert_allclose(ones, 1)

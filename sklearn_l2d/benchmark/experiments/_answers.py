@@ -17,7 +17,7 @@ from .._worlds import SETS, World
 
 BUDGETS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
 _SIZES = (25, 50)
-_GRID = (*np.arange(0, 1, 0.1), *np.arange(1, 4.1, 0.25))  # of the panel, whose achieved answers are not the requested
+_GRID = (*np.arange(0, 2, 0.05), *np.arange(2, 4.1, 0.25))  # of the panel, whose achieved answers are not the requested
 _BOUNDED, _BOUNDED_SETS = "member of a group", ("music_genre", "cifar10, 100 experts")
 
 
@@ -169,7 +169,9 @@ def answers_of(annotations, asked):
 
 
 def _panel(task):
-    panel = PanelDeferral(task.world.classifier, random_state=task.world.seed)
+    world = task.world
+    behaviours = world.behaviours(2) if task.proba.shape[1] > 2 else None  # two classes have no shape of errors
+    panel = PanelDeferral(world.classifier, clusterer=behaviours, random_state=world.seed)
     fit(panel, task.data)
     path = panel.answers_path(_GRID, X_unlabeled=task.X, available=task.annotations >= 0)
     return read_off(task, [system.replay(task.X, task.annotations) for system in path])

@@ -1,0 +1,107 @@
+"""The behaviours behind a team: fitted to its votes or an archive, they place experts and say what people answer."""
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+
+from .._numerics._answer_model import likely_accuracy
+from .._sklearn import take_rows
+from ..cluster import AnnotatorLDA
+from ._classifier import with_seed
+
+_ENOUGH_ITEMS = 20_000  # for a clusterer that was not given
+_LEAST = 1e-6  # probability of an answer that the behaviours do not know
+
+
+def fit_clusterer(clusterer, X, votes, seed):
+    """Fitted `AnnotatorLDA`: the one inside a `FrozenEstimator`, or a clone trained on these votes.
+
+    Parameters
+    ----------
+    clusterer : None, AnnotatorLDA or FrozenEstimator
+        None is an `AnnotatorLDA` with default parameters, which learns from at most 20,000 random items.
+    X : array-like of n rows
+        Items.
+    votes : Votes
+        Annotations of the identified experts, which are made anonymous.
+    seed : int
+        Seed of the clusterer, unless it has its own.
+    """
+    if isinstance(clusterer, FrozenEstimator):
+        return clusterer.estimator
+    if clusterer is None:
+        clusterer = AnnotatorLDA()
+        if len(votes) > _ENOUGH_ITEMS:  # mostly it serves newcomers only, if there are any
+            rows = np.sort(np.random.default_rng(seed).choice(len(votes), _ENOUGH_ITEMS, replace=False))
+            X, votes = take_rows(X, rows), votes[rows]
+    model = clone(with_seed(clusterer, seed)).fit(X, votes.to_counts())
+    model.classes_ = votes.classes  # counts without names were fitted as 0, 1, ...
+    return model
+
+
+def expert_membership(clusterer, X, votes):
+    """Membership (M, K) of the annotators of votes; the clusters' weights for those without any."""
+    votes = votes.among(clusterer.classes_)  # a frozen clusterer can learn nothing from the others
+    membership = np.tile(clusterer.cluster_weights_, (len(votes.annotators), 1))
+    heard = np.unique(votes.annotator)
+    if heard.size:
+        membership[heard] = clusterer.transform(X, votes[:, heard])
+    return membership
+
+
+def behaviour_proba(clusterer, X, classes):
+    """Probabilities (n, K, C) of the answers of each behaviour, in the order of `classes`."""
+    proba = clusterer.predict_annotation_proba(X)
+    full = np.zeros((*proba.shape[:2], len(classes)))
+    full[:, :, np.searchsorted(classes, clusterer.classes_)] = proba
+    return full
+
+
+class Newcomers(NamedTuple):
+    """What is learnt of newcomers of whose items the truth may be unknown.
+
+    Attributes
+    ----------
+    counts : dict
+        As returned by `count_votes`.
+    membership : ndarray of shape (n_new, K)
+        Memberships in the behaviours.
+    likely : ndarray of shape (n_new, C) or None
+        Accuracy of the experts of similar memberships, where the truth of some items is unknown.
+    """
+
+    counts: dict
+    membership: np.ndarray
+    likely: np.ndarray | None
+
+
+class BehavioursMixin:
+    """What behaviours tell a deferrer; overrides nothing of `BaseDeferrer`.
+
+    A class that uses it sets `clusterer_`, and keeps the memberships of its experts in the details of the roster.
+    """
+
+    def _shape_at(self, items):
+        """What people answer at items (n, C), by the last behaviour; None if that is unknown, or cannot matter."""
+        if self.clusterer_ is None or len(self.classes_) == 2:
+            return None
+        return behaviour_proba(self.clusterer_, items.given, self.classes_)[:, -1]
+
+    def _meet(self, X, items, votes, y):
+        """`Newcomers` by their votes on items, whose truth `y` may be unknown in part, or None."""
+        y_codes, known = self._check_truth(X, np.full(len(items), np.nan) if y is None else y)
+        membership, likely = expert_membership(self.clusterer_, X, votes), None
+        truth = self._truth_before_answers(items, known, y_codes)
+        if not known.all():
+            truth[~known] *= self._consensus(items[~known])
+            truth /= truth.sum(1, keepdims=True)
+            if self.n_experts_:  # or there is nobody to be like
+                likely = likely_accuracy(self._roster.answer_model, self._roster.details["membership"], membership)
+        return Newcomers(self._count_newcomers(votes, truth, known, likely), membership, likely)
+
+    def _consensus(self, items):
+        """Probabilities (n, C) of the answers to items, over all behaviours."""
+        proba = behaviour_proba(self.clusterer_, items.given, self.classes_)
+        return np.maximum(np.einsum("nkc,k->nc", proba, self.clusterer_.cluster_weights_), _LEAST)
