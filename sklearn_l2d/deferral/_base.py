@@ -127,8 +127,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         ValueError
             If the data or the bounds are not as described, or the bounds cannot be met.
         MemoryError
-            If a table of items and experts is needed, for bounds on single experts or nets of their own, and there is
-            not enough memory free for it.
+            If a table of items and experts is needed, for bounds on single experts or completed annotations, and there
+            is not enough memory free for it.
         """
         self._fit(X, y, annotations, X_unlabeled)
 
