@@ -535,7 +535,7 @@ class Votes:
     @property
     def starts(self):
         """Where the answers to each item start, and last their number: ndarray of shape (n_items + 1,)."""
-        return np.searchsorted(self.item, np.arange(self.n_items + 1))
+        return np.append(0, np.cumsum(np.bincount(self.item, minlength=self.n_items)))
 
     @property
     def n_answers(self):

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, issparse, vstack
 
 LARGEST_DENSE, LARGEST_FAST = 10_000_000, 100_000  # entries of arrays that are no burden, and that are faster
 
-_BLOCK = 1 << 21  # numbers of the arrays that are made for a block of rows
+_BLOCK, _CHUNK = 1 << 21, 1 << 17  # numbers of the arrays that are made for a block of rows, and that fit in a cache
 
 
 def is_small(shape):
@@ -102,7 +102,16 @@ def answer_weights(selection, deferral, votes):
 
 def row_blocks(n_rows, width):
     """Slices of consecutive rows, so few at a time that arrays of `width` numbers for each stay small; at least one."""
-    step = max(1, _BLOCK // width)
+    return _slices(n_rows, _BLOCK // width)
+
+
+def row_chunks(n_rows, width):
+    """Like `row_blocks`, so few rows at a time that arrays between the steps stay in the processor's cache."""
+    return _slices(n_rows, _CHUNK // max(1, width))
+
+
+def _slices(n_rows, step):
+    step = max(1, step)
     return [slice(start, min(start + step, n_rows)) for start in range(0, max(1, n_rows), step)]
 
 

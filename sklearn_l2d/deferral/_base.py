@@ -553,8 +553,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """
 
     def _array_form(self):
-        """Floating type of the items, and whether they may have more than two dimensions."""
-        return {"dtype": "float64", "allow_nd": False}
+        """Floating types that the items may keep, and whether they may have more than two dimensions."""
+        return {"dtype": ["float64", "float32"], "allow_nd": False}
 
     def _default_classifier(self):
         """The classifier if the parameter is None."""

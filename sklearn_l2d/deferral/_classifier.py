@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._encoding import some
 from .._numerics._answers import fit_temperature, temper
+from .._numerics._matrices import row_chunks
 from .._sklearn import take_rows
 
 _FLOOR = 1e-6  # probability of a class that a fold did not contain
@@ -71,8 +72,12 @@ def judge_classifier(classifier, fitted, X, y, classes, cv, seed):
 
 def tempered_proba(classifier, X, classes, temperature):
     """Probabilities (n, C) of a fitted classifier at a temperature, in the order of `classes`."""
-    proba = expand(classifier.predict_proba(X), classifier.classes_, classes)
-    return np.exp(temper(np.log(proba), temperature))
+    own = classifier.predict_proba(X)
+    proba = np.empty((len(own), len(classes)))
+    for rows in row_chunks(*proba.shape):  # arrays between the steps stay in the cache, and are not allocated anew
+        log_proba = np.log(expand(own[rows], classifier.classes_, classes))
+        proba[rows] = np.exp(temper(log_proba, temperature))
+    return proba
 
 
 def with_seed(estimator, seed):
