@@ -8,7 +8,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from ._encoding import Votes, check_row_count, is_frame, make_votes, some
+from ._encoding import Votes, check_row_count, is_frame, make_votes, placed, some
 from ._numerics._matrices import row_blocks
 from ._sklearn import take_rows, warn
 
@@ -167,4 +167,4 @@ def check_answers(annotations, n_rows, deferrer, method):
         )
     else:
         columns = np.arange(len(names))
-    return Votes(votes.item, columns[votes.annotator], votes.label, len(votes), votes.classes, experts)
+    return placed(votes, columns, experts)

@@ -156,7 +156,11 @@ def _group(targets, start, expert, n_experts):
         codes = np.random.default_rng(0).integers(2**64, size=(2, n_experts + 1), dtype=np.uint64)
     keys = [*(np.add.reduceat(code[expert], start[:-1]) for code in codes), targets]
     order = np.lexsort(keys)
-    new = np.append(True, np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0))
+    new = np.zeros(len(targets), dtype=bool)
+    new[0] = True
+    for key in keys:
+        key = key[order]
+        new[1:] |= key[1:] != key[:-1]
     group = np.empty(len(targets), dtype=np.intp)
     group[order] = np.cumsum(new) - 1
     return order[new], group, np.diff(np.append(np.flatnonzero(new), len(new)))
