@@ -372,6 +372,22 @@ def test_no_table_of_items_and_people_is_held_in_training(team, given, monkeypat
     assert peak < 8 * len(X) * n_people
 
 
+def test_items_in_single_precision_are_not_copied():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20_000, 200)).astype(np.float32), rng.integers(2, size=20_000)
+    codes = np.where(rng.random((len(X), 3)) < 0.7, y[:, None], 1 - y[:, None])
+    classifier = FrozenEstimator(LogisticRegression().fit(X[:1000], y[:1000]))
+    team = ConfidenceDeferral(classifier, random_state=0).fit(X[:1000], y[:1000], codes[:1000])
+    assert_array_equal(team.predict_deferral(X[:1000]), team.predict_deferral(X[:1000].astype(np.float64)))
+    tracemalloc.start()
+    try:
+        team.predict_deferral(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < X.nbytes / 2
+
+
 def test_a_system_that_does_not_say_what_is_free_refuses_nothing(monkeypatch):
     free = _validation.free_memory()
     assert free is None or free > 0

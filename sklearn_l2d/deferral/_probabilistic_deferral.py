@@ -231,8 +231,8 @@ class ProbabilisticDeferral(ImitatingDeferrer):
     EM from concluding that a missing annotation would have been right.
 
     Every expert is a target with its own net: time grows with items times experts. Memory does not: what has an entry
-    for each pair is computed for a few items at a time, which takes about twice the time of tables that fit. Only
-    bounds on `workload` need all items at once; `fit` raises a MemoryError before it starts if there is no room.
+    for each pair is computed for a few items at a time. Only bounds on `workload` need all items at once; `fit` raises
+    a MemoryError before it starts if there is no room.
 
     There is no `onboard`: an expert can join only by a new `fit`. Experts may leave. `ClusterDeferral` pools experts
     and accepts newcomers. `partial_fit` trains the gate; the classifier and the nets do not change.
