@@ -67,7 +67,9 @@ def judge_classifier(classifier, fitted, X, y, classes, cv, seed):
     else:
         proba = _out_of_fold(with_seed(classifier, seed), X, y, y_codes, classes, cv, seed)
     temperature = fit_temperature(np.log(proba), y_codes)
-    return np.exp(temper(np.log(proba), temperature)), temperature
+    for rows in row_chunks(*proba.shape):
+        proba[rows] = _at_temperature(proba[rows], temperature)
+    return proba, temperature
 
 
 def tempered_proba(classifier, X, classes, temperature):
@@ -75,9 +77,12 @@ def tempered_proba(classifier, X, classes, temperature):
     own = classifier.predict_proba(X)
     proba = np.empty((len(own), len(classes)))
     for rows in row_chunks(*proba.shape):  # arrays between the steps stay in the cache, and are not allocated anew
-        log_proba = np.log(expand(own[rows], classifier.classes_, classes))
-        proba[rows] = np.exp(temper(log_proba, temperature))
+        proba[rows] = _at_temperature(expand(own[rows], classifier.classes_, classes), temperature)
     return proba
+
+
+def _at_temperature(proba, temperature):
+    return np.exp(temper(np.log(proba), temperature))
 
 
 def with_seed(estimator, seed):
