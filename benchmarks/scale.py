@@ -25,6 +25,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
+from sklearn_l2d import deferral
 from sklearn_l2d.annotations import from_long, to_counts
 from sklearn_l2d.benchmark._tables import yes
 from sklearn_l2d.cluster import AnnotatorLDA
@@ -263,7 +264,7 @@ def cost_of_votes(n_items, n_people):
     world = AnsweredItems(n_items, n_people)
     X, y, n = world.X, world.y, n_items
     rng = np.random.default_rng(1)
-    labels, deferral = rng.integers(N_CLASSES, size=n), rng.integers(-1, 4, size=n)
+    labels, deferred = rng.integers(N_CLASSES, size=n), rng.integers(-1, 4, size=n)
     selection = rng.dirichlet(np.ones(n_people), size=4)
     confidence = ConfidenceDeferral(world.classifier, coverage=0.5, random_state=0)
     cluster = world.cluster(max_epochs=2)
@@ -273,8 +274,8 @@ def cost_of_votes(n_items, n_people):
             "Votes.to_counts": lambda: world.votes.to_counts(),
             "votes of a random half of the items": lambda: world.votes[rng.permutation(n)[: n // 2]],
             "AnnotatorLDA.transform": lambda: world.lda.transform(X, world.votes),
-            "team_accuracy": lambda: team_accuracy(y, deferral, labels, world.votes, selection),
-            "deferral_report": lambda: deferral_report(y, deferral, labels, world.votes, selection),
+            "team_accuracy": lambda: team_accuracy(y, deferred, labels, world.votes, selection),
+            "deferral_report": lambda: deferral_report(y, deferred, labels, world.votes, selection),
             "ConfidenceDeferral.fit": lambda: confidence.fit(X, y, world.votes),
             "ConfidenceDeferral.score": lambda: confidence.score(X, y, world.votes),
             "ConfidenceDeferral.predict_team": lambda: confidence.predict_team(X, world.votes),
@@ -300,16 +301,27 @@ def teams(seeds):
         ["items x people", "deferrer", "step", "CPU seconds", "MB", "MB of the saved team"],
         rows,
     )
-    rows = [
-        [kind, f"{seconds:.0f}", mb, peak]
-        for kind in ("ConfidenceDeferral()", "ClusterDeferral()")
-        for seconds, mb, peak in [in_a_process(cost_of_default, 200_000, 5_000, kind.strip("()"))]
-    ]
-    table(
-        "200,000 x 5,000 x 5, all by default: CPU seconds of `fit`, MB beyond X and the votes, MB of the process",
-        ["deferrer", "CPU seconds", "MB", "MB of the process"],
-        rows,
-    )
+    few = {"answer_epochs": 1, "max_epochs": 2, "hidden_layer_sizes": (16,), "answer_hidden_layer_sizes": (16,)}
+    for title, n_items, n_people, kinds, settings in (
+        ("all by default", 200_000, 5_000, ("ConfidenceDeferral", "ClusterDeferral"), {}),
+        (
+            "a net of 16 units for each person, 1 epoch of these and 2 of the gate",
+            100_000,
+            1_000,
+            ("ProbabilisticDeferral", "SemiSupervisedDeferral"),
+            {"coverage": 0.5, **few},
+        ),
+    ):
+        rows = []
+        for kind in kinds:
+            seconds, mb, peak = in_a_process(cost_alone, n_items, n_people, kind, settings)
+            rows.append([kind, f"{seconds:.0f}", mb, peak])
+        table(
+            f"{n_items:,} x {n_people:,} x 5, {title}: CPU seconds of `fit`, MB beyond X and the votes, MB of the "
+            "process",
+            ["deferrer", "CPU seconds", "MB", "MB of the process"],
+            rows,
+        )
 
 
 def cost_of_fit(n_items, n_people, kind):
@@ -332,12 +344,13 @@ def cost_of_fit(n_items, n_people, kind):
     return len(pickle.dumps(team)) / 1e6, cost
 
 
-def cost_of_default(n_items, n_people, kind):
-    """CPU seconds and MB of a fit with all defaults, and the largest size of the process."""
+def cost_alone(n_items, n_people, kind, settings):
+    """CPU seconds and MB of a fit, and the largest size of the process; with any settings, the classifier is given."""
     world = AnsweredItems(n_items, n_people)
     votes = world.keep("votes", from_long(world.long, form="votes"))
-    team = {"ConfidenceDeferral": ConfidenceDeferral, "ClusterDeferral": ClusterDeferral}[kind](random_state=0)
-    (cost,) = costs({"fit": lambda: team.fit(world.X, world.y, votes)}).values()
+    given = {"classifier": world.classifier, **settings} if settings else {}
+    team, unlabeled = getattr(deferral, kind)(random_state=0, **given), world.X[:10_000] if settings else None
+    (cost,) = costs({"fit": lambda: team.fit(world.X, world.y, votes, X_unlabeled=unlabeled)}).values()
     return *cost, round(status("VmHWM"))
 
 

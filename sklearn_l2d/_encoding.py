@@ -567,7 +567,7 @@ class Votes:
     @property
     def starts(self):
         """Where the answers to each item start, and last their number: ndarray of shape (n_items + 1,)."""
-        return np.searchsorted(self.item, np.arange(self.n_items + 1))
+        return np.append(0, np.cumsum(np.bincount(self.item, minlength=self.n_items)))
 
     @property
     def n_answers(self):
@@ -630,9 +630,11 @@ class Votes:
             If somebody gave a label that is not among them.
         """
         classes = check_classes(classes)
+        if np.array_equal(classes, self.classes):
+            return self._with(self.item, self.annotator, self.label, classes=classes)
         place = {label: code for code, label in enumerate(classes.tolist())}
-        new = np.array([place.get(label, -1) for label in self.classes.tolist()], dtype=np.int64)
-        label = new[self.label]
+        new = [place.get(label, -1) for label in self.classes.tolist()]
+        label = np.array(new, dtype=code_dtype(len(classes)))[self.label]
         if (label < 0).any():
             who = self.annotators[np.unique(self.annotator[label < 0])]
             raise _unseen_labels(who, self.classes[np.unique(self.label[label < 0])].tolist(), classes)
@@ -749,13 +751,35 @@ class Votes:
             raise ValueError("votes[:, annotators] names somebody twice; name each annotator once.")
         place = np.full(len(self.annotators), -1)
         place[columns] = np.arange(len(columns))
-        annotator = place[self.annotator]
-        kept = np.flatnonzero(annotator >= 0)
-        item, annotator, label = self.item[kept], annotator[kept], self.label[kept]
-        if (np.diff(columns) < 0).any():  # answers to an item are in the order of the annotators
-            order = np.lexsort((annotator, item))
-            item, annotator, label = item[order], annotator[order], label[order]
-        return self._with(item, annotator, label, annotators=self.annotators[columns])
+        kept = self.select(np.flatnonzero(place[self.annotator] >= 0))
+        return placed(kept, place, self.annotators[columns])
+
+
+def placed(votes, place, annotators):
+    """The same votes among other annotators.
+
+    Parameters
+    ----------
+    votes : Votes
+        Votes by M annotators.
+    place : ndarray of int of shape (M,)
+        Position in `annotators` of each annotator; -1 for some who gave no answer.
+    annotators : ndarray
+        Unique names.
+
+    Returns
+    -------
+    votes : Votes
+        With these annotators.
+    """
+    item, annotator, label = votes.item, votes.annotator, votes.label
+    seated = place >= 0
+    if (place != np.arange(len(place)))[seated].any():
+        annotator = place.astype(code_dtype(len(annotators)))[annotator]
+    if (np.diff(place[seated]) < 0).any():  # answers to an item are in the order of the annotators
+        order = np.lexsort((annotator, item))
+        item, annotator, label = item[order], annotator[order], label[order]
+    return votes._with(item, annotator, label, annotators=annotators)
 
 
 def make_votes(

@@ -8,10 +8,9 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from ._encoding import Votes, check_row_count, is_frame, known_labels, label_array, make_votes, some
+from ._encoding import Votes, check_row_count, is_frame, known_labels, label_array, make_votes, placed, some
+from ._numerics._matrices import row_blocks
 from ._sklearn import take_rows, warn
-
-_BLOCK = 1 << 21  # numbers of the arrays that are made for a block of items
 
 
 @dataclass(frozen=True)
@@ -34,12 +33,8 @@ class Items:
 
     def blocks(self, width):
         """Yield consecutive items, so few at a time that arrays of `width` numbers for each stay small."""
-        step = max(1, _BLOCK // width)
-        if step >= len(self):
-            yield self
-            return
-        for start in range(0, len(self), step):
-            yield self[start : start + step]
+        blocks = row_blocks(len(self), width)
+        yield from [self] if len(blocks) == 1 else (self[rows] for rows in blocks)
 
     def __getitem__(self, rows):
         """Some of the items, by position."""
@@ -217,4 +212,4 @@ def check_answers(annotations, n_rows, deferrer, method):
         )
     else:
         columns = np.arange(len(names))
-    return Votes(votes.item, columns[votes.annotator], votes.label, len(votes), votes.classes, experts)
+    return placed(votes, columns, experts)

@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,14 +17,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import coo_matrix, csc_array, csr_array
 from scipy.stats import entropy, spearmanr
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from sklearn_l2d import _validation
 from sklearn_l2d._encoding import sparse_counts
+from sklearn_l2d._numerics import _matrices
 from sklearn_l2d._torch import _net
-from sklearn_l2d._torch._batches import AnswerTable, on_device
-from sklearn_l2d.annotations import AnnotatedTarget, encode_votes, split_target
+from sklearn_l2d._torch._batches import AnswerTable, RowTable, on_device
+from sklearn_l2d.annotations import AnnotatedTarget, Votes, encode_votes, split_target
 from sklearn_l2d.cluster import AnnotatorLDA
 from sklearn_l2d.datasets import load_digits_crowd
 from sklearn_l2d.deferral import (
@@ -136,6 +139,24 @@ def test_a_table_of_answers_is_made_for_some_rows():
         assert_array_equal(table[rows], whole[rows])
         assert table[rows].dtype == np.float32
     assert_array_equal(on_device(table, "cpu").numpy(), whole)
+
+
+def test_a_table_is_made_by_rows_when_it_is_asked_for():
+    whole, asked = np.arange(60.0).reshape(20, 3), []
+
+    def make(rows):
+        asked.append(rows)
+        return whole[rows]
+
+    table = RowTable(make, whole.shape)
+    some = table[4:16]
+    few = some[np.array([7, 0])]
+    assert not asked
+    assert (table.shape, some.shape, few.shape) == ((20, 3), (12, 3), (2, 3))
+    assert some.nbytes == whole[4:16].nbytes
+    assert_array_equal(np.asarray(table), whole)
+    assert_array_equal(np.asarray(few), whole[[11, 4]])
+    assert_array_equal(on_device(some[2:], "cpu").numpy(), whole[6:16])
 
 
 def test_stream_from_parquet_is_the_stream_from_memory(crowd, tmp_path):
@@ -295,8 +316,11 @@ def test_a_team_learns_from_a_memory_map_what_it_learns_from_the_array(dtype, tm
 @pytest.mark.parametrize(
     ("team", "message"),
     [
-        (ProbabilisticDeferral(classifier=LogisticRegression()), "a net for each of 30 experts on 400 items"),
-        (SemiSupervisedDeferral(classifier=LogisticRegression()), "let ClusterDeferral pool the experts"),
+        (
+            ProbabilisticDeferral(classifier=LogisticRegression(), workload=(0, 0.5)),
+            "meeting bounds on 30 experts by 400 items",
+        ),
+        (SemiSupervisedDeferral(classifier=LogisticRegression()), "completing the annotations of 30 experts"),
         (
             ConfidenceDeferral(LogisticRegression(), workload=(0, 0.5)),
             "meeting bounds on 30 targets by 400 items needs about",
@@ -311,6 +335,57 @@ def test_work_that_needs_more_memory_than_is_free_is_refused_at_once(team, messa
     with pytest.raises(MemoryError, match=message):
         team.fit(X, y, codes)
     assert not hasattr(team, "classes_")
+
+
+@pytest.mark.parametrize(
+    "team",
+    [
+        ProbabilisticDeferral(answer_epochs=1),
+        ProbabilisticDeferral(missing="naive", prior_weight=0),
+        SemiSupervisedDeferral(answer_epochs=1),
+    ],
+    ids=["latent", "naive", "semi-supervised"],
+)
+@pytest.mark.parametrize("given", [True, False])
+def test_no_table_of_items_and_people_is_held_in_training(team, given, monkeypatch):
+    rng, n_people = np.random.default_rng(0), 200
+    X, y = rng.normal(size=(3000, 2)), rng.integers(2, size=3000)
+    item = np.repeat(np.arange(len(X)), 2)
+    answers = [item, item % 100 + np.tile([0, 100], len(X)), y[item]]
+    votes = Votes(*answers, n_items=len(X), classes=[0, 1], annotators=np.arange(n_people))
+    settings = {"classifier": FrozenEstimator(LogisticRegression().fit(X, y)), "coverage": 0.4, "cv": 2}
+    nets = {"max_epochs": 2, "hidden_layer_sizes": (2,), "answer_hidden_layer_sizes": (2,), "random_state": 0}
+    for module, name, value in (
+        (_matrices, "LARGEST_DENSE", 0),
+        (_matrices, "_BLOCK", 10_000),
+        (_net, "_PREDICT_BATCH", 64),
+    ):
+        monkeypatch.setattr(module, name, value)
+    team = clone(team).set_params(**settings, **nets)
+    team.fit(X[:500], y[:500], votes[:500])  # modules that are loaded on first use are not counted below
+    tracemalloc.start()
+    try:
+        team.fit(X, y, votes, X_unlabeled=X[:1000] if given else None)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * len(X) * n_people
+
+
+def test_items_in_single_precision_are_not_copied():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20_000, 200)).astype(np.float32), rng.integers(2, size=20_000)
+    codes = np.where(rng.random((len(X), 3)) < 0.7, y[:, None], 1 - y[:, None])
+    classifier = FrozenEstimator(LogisticRegression().fit(X[:1000], y[:1000]))
+    team = ConfidenceDeferral(classifier, random_state=0).fit(X[:1000], y[:1000], codes[:1000])
+    assert_array_equal(team.predict_deferral(X[:1000]), team.predict_deferral(X[:1000].astype(np.float64)))
+    tracemalloc.start()
+    try:
+        team.predict_deferral(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < X.nbytes / 2
 
 
 def test_a_system_that_does_not_say_what_is_free_refuses_nothing(monkeypatch):

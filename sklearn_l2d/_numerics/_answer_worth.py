@@ -3,8 +3,8 @@
 import numpy as np
 
 from ._answer_model import answer_log_likelihood
+from ._matrices import row_chunks
 
-_BLOCK = 1 << 19  # joint probabilities that are computed at once
 _INFORMATION = 0.1  # worth of a nat, in errors
 
 
@@ -34,14 +34,14 @@ def answer_worth(proba, n_answers, model, exponents, cost=None):
     """
     n_experts, n_classes = model.seen.shape
     worth = np.empty((len(proba), n_experts))
-    for experts in _slices(n_experts, n_classes**2):
+    for experts in row_chunks(n_experts, n_classes**2):
         log_likelihood = _of_answers(model, np.arange(n_experts)[experts])
         for size in np.unique(n_answers):
             likelihood = _tempered(log_likelihood, exponents, size)
             flat = likelihood.reshape(n_classes, 1, -1)
             noise = _entropy(likelihood, 2)
             rows = np.flatnonzero(n_answers == size)
-            for part in _slices(len(rows), flat.size):
+            for part in row_chunks(len(rows), flat.size):
                 some = proba[rows[part]]
                 joint = some.T[:, :, None] * flat
                 shape = len(some), -1, n_classes
@@ -55,7 +55,7 @@ def worth_of_some(proba, n_answers, experts, model, exponents, cost=None):
     """As `answer_worth`, of the answers of a few experts about every item: `experts` is (n, k), -1 for nobody."""
     n_classes = proba.shape[1]
     worth = np.empty(experts.shape)
-    for part in _slices(len(proba), experts.shape[1] * n_classes**2):
+    for part in row_chunks(len(proba), experts.shape[1] * n_classes**2):
         some, who = proba[part], experts[part]
         log_likelihood = _of_answers(model, np.maximum(who, 0).ravel())
         size = np.repeat(n_answers[part], who.shape[1])[:, None]
@@ -96,9 +96,3 @@ def _tempered(log_likelihood, exponents, n_answers):
 
 def _entropy(proba, axis):
     return -(proba * np.log(np.maximum(proba, 1e-300))).sum(axis)
-
-
-def _slices(n, width):
-    """Slices of n rows, so that arrays of `width` numbers for each row stay small."""
-    step = max(1, _BLOCK // max(width, 1))
-    return [slice(start, min(start + step, n)) for start in range(0, n, step)]

@@ -7,7 +7,7 @@ on the size of a full table.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, hstack, issparse
+from scipy.sparse import coo_array, csr_array, issparse
 from scipy.sparse.csgraph import maximum_flow
 
 from .._sklearn import one_blas_thread
@@ -88,10 +88,15 @@ def assign_members(targets, weights, available=None, capacity=None, *, rng):
     if capacity is not None:
         _cut_to_capacity(counts, cells, capacity, rng)
         _serve_the_rest(counts, cells, sizes, capacity)
-    in_order = np.repeat(np.where(cells.expert == weights.shape[1], -1, cells.expert), counts)
-    # Rows in random order within their block meet the block's experts in fixed order.
-    order = np.lexsort((rng.random(len(deferred)), block_of_row))
-    experts[deferred[order]] = in_order
+    who, served = np.where(cells.expert == weights.shape[1], -1, cells.expert), np.flatnonzero(counts)
+    of_block = np.empty(len(sizes), dtype=np.intp)
+    of_block[cells.block[served]] = who[served]
+    experts[deferred] = of_block[block_of_row]
+    # Where several experts share a block, its rows in random order meet them in fixed order.
+    shared = np.bincount(cells.block[served], minlength=len(sizes)) > 1
+    rows, order = np.flatnonzero(shared[block_of_row]), rng.random(len(deferred))
+    rows = rows[np.lexsort((order[rows], block_of_row[rows]))]
+    experts[deferred[rows]] = np.repeat(who, counts * shared[cells.block])
     return experts
 
 
@@ -130,8 +135,9 @@ def _columns(table):
     if issparse(table):
         table.sum_duplicates()
         table.eliminate_zeros()
-        table = hstack([table, np.ones((table.shape[0], 1))], format="csr")
-        return table.indptr, table.indices
+        n_rows, n_columns = table.shape
+        columns = np.insert(table.indices, table.indptr[1:], n_columns)
+        return table.indptr + np.arange(n_rows + 1), columns
     table = np.column_stack([table != 0, np.ones(len(table), dtype=bool)])
     length, columns = np.count_nonzero(table, axis=1), np.flatnonzero(table)
     columns -= np.repeat(np.arange(0, table.size, table.shape[1]), length)
@@ -149,8 +155,14 @@ def _group(targets, start, expert, n_experts):
     else:
         codes = np.random.default_rng(0).integers(2**64, size=(2, n_experts + 1), dtype=np.uint64)
     keys = [*(np.add.reduceat(code[expert], start[:-1]) for code in codes), targets]
-    order = np.lexsort(keys)
-    new = np.append(True, np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0))
+    # One code suffices to sort by, which is faster: where chance made it equal, the other one splits a group in two.
+    order = np.argsort(keys[-2], kind="stable")
+    order = order[np.argsort(targets.astype(np.min_scalar_type(targets.max()))[order], kind="stable")]
+    new = np.zeros(len(targets), dtype=bool)
+    new[0] = True
+    for key in keys:
+        key = key[order]
+        new[1:] |= key[1:] != key[:-1]
     group = np.empty(len(targets), dtype=np.intp)
     group[order] = np.cumsum(new) - 1
     return order[new], group, np.diff(np.append(np.flatnonzero(new), len(new)))

@@ -8,6 +8,8 @@ from scipy.sparse import csr_array, issparse, vstack
 
 LARGEST_DENSE, LARGEST_FAST = 10_000_000, 100_000  # entries of arrays that are no burden, and that are faster
 
+_BLOCK, _CHUNK = 1 << 21, 1 << 17  # numbers of the arrays that are made for a block of rows, and that fit in a cache
+
 
 def is_small(shape):
     """Whether an array of this shape is no burden."""
@@ -98,6 +100,21 @@ def answer_weights(selection, deferral, votes):
     return entries(selection, np.maximum(target, 0), votes.annotator) * (target >= 0)
 
 
+def row_blocks(n_rows, width):
+    """Slices of consecutive rows, so few at a time that arrays of `width` numbers for each stay small; at least one."""
+    return _slices(n_rows, _BLOCK // width)
+
+
+def row_chunks(n_rows, width):
+    """Like `row_blocks`, so few rows at a time that arrays between the steps stay in the processor's cache."""
+    return _slices(n_rows, _CHUNK // max(1, width))
+
+
+def _slices(n_rows, step):
+    step = max(1, step)
+    return [slice(start, min(start + step, n_rows)) for start in range(0, max(1, n_rows), step)]
+
+
 def ragged_rows(starts, rows):
     """Entries of some rows of a ragged array, one after the other.
 
@@ -113,7 +130,8 @@ def ragged_rows(starts, rows):
     row, entry : ndarrays of int of shape (n_entries,)
         Number of the row among the selected ones, and place of the entry.
     """
-    first, size = starts[:-1][rows], np.diff(starts)[rows]
+    first = starts[:-1][rows]
+    size = starts[1:][rows] - first
     row = np.repeat(np.arange(len(size)), size)
     return row, np.arange(len(row)) + (first - np.cumsum(size) + size)[row]
 

@@ -110,8 +110,6 @@ def padded_blocks(log_f, expert, n_experts):
     weights as they are; `present` of shape (m, J) marks the columns that are not padding.
     """
     order = np.argsort(expert, kind="stable")
-    f = log_f[order].T.copy()  # behaviours lead: numpy is slow along a short last axis
-    f = np.exp(f - f.max(axis=0))
     sizes = np.bincount(expert, minlength=n_experts)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     by_size = np.argsort(sizes, kind="stable")
@@ -119,11 +117,13 @@ def padded_blocks(log_f, expert, n_experts):
     while len(by_size):
         # blocks are taken from the largest expert downwards, so that padding stays small
         width = sizes[by_size[-1]]
-        members = by_size[-max(1, _BLOCK // (width * len(f))) :]
+        members = by_size[-max(1, _BLOCK // (width * log_f.shape[1])) :]
         by_size = by_size[: -len(members)]
         rows = starts[members, None] + np.arange(width)
         present = np.arange(width) < sizes[members, None]
-        yield members, np.stack([row[np.where(present, rows, 0)] for row in f], axis=1), present
+        f = log_f[order[np.where(present, rows, 0)]].transpose(2, 0, 1).copy()
+        f = np.exp(f - f.max(axis=0))  # behaviours lead: numpy is slow along a short last axis
+        yield members, f.transpose(1, 0, 2).copy(), present
 
 
 def _solve(f, present, prior):

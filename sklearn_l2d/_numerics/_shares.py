@@ -10,6 +10,7 @@ from scipy.sparse import coo_array, hstack, issparse, vstack
 from scipy.sparse import eye_array as identity_array
 
 from .._sklearn import one_blas_thread
+from ._matrices import row_chunks
 
 _ROUNDING = 1e-9
 _RIDGE = 1e-12
@@ -23,7 +24,6 @@ _REFERENCE_RADIUS = 50.0
 # From this many exponentials on, a first solution for every stride-th row saves time.
 _SUBSET_CELLS = 500_000
 _SUBSET_STRIDE = 16
-_CHUNK_CELLS = 1 << 17
 # After this many Newton steps, rows whose log-responsibilities span more than `_SHARP` are softened.
 _PATIENCE = 40
 _SHARP = 20.0
@@ -470,12 +470,6 @@ def start_dual(dual, lower, upper):
 def share_violation(shares, lower, upper):
     """Largest amount by which a share leaves its bounds."""
     return float(np.maximum(np.maximum(lower - shares, shares - upper), 0.0).max(initial=0.0))
-
-
-def row_chunks(n_rows, n_columns):
-    """Slices of rows that are small enough for the processor's cache."""
-    size = max(1, _CHUNK_CELLS // max(1, n_columns))
-    return [slice(begin, min(begin + size, n_rows)) for begin in range(0, n_rows, size)]
 
 
 def row_exponentials(log_values, tilt):

@@ -57,6 +57,47 @@ class AnswerTable:
         return self[:] if is_small(self.shape) else self
 
 
+class RowTable:
+    """Table (n, J) whose rows are computed when they are asked for, by `np.asarray` of some of them.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the array of some rows of the whole table: a slice or positions.
+    shape : tuple of int
+        Of the whole table.
+    rows : ndarray of int, default=None
+        Positions of the rows in the whole table. None stands for all.
+    """
+
+    def __init__(self, make, shape, rows=None):
+        self.make, self.whole, self.rows = make, shape, rows
+
+    @property
+    def shape(self):
+        """Shape of the table."""
+        return len(self), self.whole[1]
+
+    @property
+    def nbytes(self):
+        """Bytes of the table as an array of float64."""
+        return 8 * self.shape[0] * self.shape[1]
+
+    def __len__(self):
+        return self.whole[0] if self.rows is None else len(self.rows)
+
+    def __getitem__(self, rows):
+        """Some rows, which are not computed yet: a slice or positions."""
+        if self.rows is not None:
+            rows = self.rows[rows]
+        elif isinstance(rows, slice):
+            rows = np.arange(*rows.indices(len(self)))
+        return RowTable(self.make, self.whole, rows)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.make(slice(None) if self.rows is None else self.rows), dtype=dtype)
+
+
 class Rows(Dataset):
     """Arrays with one entry per row; indexing by an array of rows returns a batch.
 
@@ -64,7 +105,7 @@ class Rows(Dataset):
     ----------
     X : ndarray of shape (n, ...)
         Inputs; a memory map is read batch by batch.
-    *targets : ndarrays of shape (n, ...), or AnswerTables
+    *targets : ndarrays of shape (n, ...), AnswerTables or RowTables
         Targets that the loss needs for each row.
     dtype : torch.dtype
         Floating type of the batches of `X`.

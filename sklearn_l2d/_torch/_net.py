@@ -74,6 +74,12 @@ class Net(NeuralNet):
         """Data set of items and targets in the floating type of the net, on its device if they fit there."""
         return Rows(X, *targets, dtype=self.dtype, device=self.device)
 
+    def frozen(self):
+        """The net as it is now, for predictions only: further training does not change it."""
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), module_=copy.deepcopy(self.module_))
+        return other
+
     def tensor(self, array, dtype=None):
         """An array on the device of the net."""
         return torch.as_tensor(array, dtype=dtype, device=self.device)

@@ -11,11 +11,10 @@ from .._numerics._answers import expected_correctness
 from .._numerics._fusion import Exponents, posterior
 from .._numerics._keyed import keyed_uniforms, number_keys
 from .._numerics._matching import match_within
-from .._numerics._matrices import entries, rows_of
+from .._numerics._matrices import entries, row_blocks, rows_of
 
 FEW = 100  # people who are compared about an item
 _LIKE = 0.01  # people whose answers are worth the same but for this share take turns
-_BLOCK = 1 << 21  # pairs of an item and an expert that are compared at once
 
 
 class Asker(NamedTuple):
@@ -201,7 +200,7 @@ class Talk:
             Whether the label is sure enough.
         """
         asker, n_experts, d = self.asker, len(self.asker.turns), self.n_scenarios
-        for block in np.array_split(rows, max(1, -(-len(rows) * n_experts * d // _BLOCK))):
+        for block in (rows[some] for some in row_blocks(len(rows), n_experts * d)):
             shut = self.open.shut(block, n_experts)
             shut[self.size[block] >= asker.most] = True
             proba, keys, size = self.proba(block), self.keys[block], self.size[block]

@@ -152,8 +152,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         ValueError
             If the data or the bounds are not as described, or the bounds cannot be met.
         MemoryError
-            If a table of items and experts is needed, for bounds on single experts or nets of their own, and there is
-            not enough memory free for it.
+            If a table of items and experts is needed, for bounds on single experts or completed annotations, and there
+            is not enough memory free for it.
         """
         self._fit(X, y, annotations, X_unlabeled)
 
@@ -587,8 +587,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """
 
     def _array_form(self):
-        """Floating type of the items, and whether they may have more than two dimensions."""
-        return {"dtype": "float64", "allow_nd": False}
+        """Floating types that the items may keep, and whether they may have more than two dimensions."""
+        return {"dtype": ["float64", "float32"], "allow_nd": False}
 
     def _default_classifier(self):
         """The classifier if the parameter is None."""

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._encoding import some
 from .._numerics._answers import fit_temperature, temper
+from .._numerics._matrices import row_chunks
 from .._sklearn import take_rows
 
 _FLOOR = 1e-6  # probability of a class that a fold did not contain
@@ -66,12 +67,21 @@ def judge_classifier(classifier, fitted, X, y, classes, cv, seed):
     else:
         proba = _out_of_fold(with_seed(classifier, seed), X, y, y_codes, classes, cv, seed)
     temperature = fit_temperature(np.log(proba), y_codes)
-    return np.exp(temper(np.log(proba), temperature)), temperature
+    for rows in row_chunks(*proba.shape):
+        proba[rows] = _at_temperature(proba[rows], temperature)
+    return proba, temperature
 
 
 def tempered_proba(classifier, X, classes, temperature):
     """Probabilities (n, C) of a fitted classifier at a temperature, in the order of `classes`."""
-    proba = expand(classifier.predict_proba(X), classifier.classes_, classes)
+    own = classifier.predict_proba(X)
+    proba = np.empty((len(own), len(classes)))
+    for rows in row_chunks(*proba.shape):  # arrays between the steps stay in the cache, and are not allocated anew
+        proba[rows] = _at_temperature(expand(own[rows], classifier.classes_, classes), temperature)
+    return proba
+
+
+def _at_temperature(proba, temperature):
     return np.exp(temper(np.log(proba), temperature))
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from .._numerics._answers import expected_correctness, undominated
+from .._numerics._matrices import row_chunks
 from .._sklearn import HasMethods, Interval
 from ._base import BaseDeferrer
 from ._coverage import CoverageMixin
@@ -13,8 +14,6 @@ from ._duel import Duel
 from ._roster import insert_zeros
 from ._settings import check_in_one_target, expert_prices, of_roster, share_bounds
 from ._tally import TallyMixin
-
-_BLOCK = 1 << 21  # scores that are computed at once
 
 
 class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
@@ -211,9 +210,8 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
         among = live[undominated(worth[live])]
 
         def duels():
-            step = max(1, _BLOCK // (len(among) + 1))
-            for start in range(0, max(1, len(proba)), step):
-                some = proba[start : start + step]
+            for rows in row_chunks(len(proba), len(among) + 1):
+                some = proba[rows]
                 human = some @ right[among].T  # as in `_compare`, but in place
                 human -= price[among]
                 human += offsets[among]

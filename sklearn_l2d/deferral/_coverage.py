@@ -3,8 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
+from .._numerics._matrices import row_blocks
 from .._numerics._shares import calibrate_offsets, nearest_target_shares, project_onto_shares, share_violation
 from .._sklearn import atomic
 from .._validation import check_memory
@@ -44,8 +46,8 @@ def calibrate_coverage(duel, omega, bounds):
 
     Parameters and result are those of `calibrate`, with a duel in the place of the logits.
     """
-    n_targets, low, high = omega.shape[0], bounds.target_lower[-1], bounds.target_upper[-1]
-    (human, classifier), _ = calibrate_offsets(np.column_stack([duel.human, duel.classifier]), [0.0, low], [1.0, high])
+    n_targets, low = omega.shape[0], bounds.target_lower[-1]
+    (human, classifier), _ = calibrate_offsets(np.column_stack([duel.human, duel.classifier]), *bounds.of_coverage)
     offset = classifier - human
     shares = duel.shifted(offset).shares(n_targets)
     if low > 1 - 0.5 / len(duel.human):
@@ -90,6 +92,41 @@ def starting_offsets(log_proba, bounds):
     """Offsets (n_targets + 1,) on log-probabilities (n, n_targets + 1) whose mean shares then meet the bounds."""
     dual = project_onto_shares(log_proba, *bounds.targets)[1]
     return np.where(np.isfinite(dual), dual, 0.0)  # whoever is shut out, or decides everything, needs none
+
+
+def two_sides(log_proba):
+    """Log-probabilities (n, 2) of all human targets together and of the classifier, from a table (n, n_targets + 1)."""
+    sides = np.empty((len(log_proba), 2))
+    for rows in row_blocks(*log_proba.shape):
+        block = np.asarray(log_proba[rows])
+        sides[rows] = np.column_stack([logsumexp(block[:, :-1], axis=1), block[:, -1]])
+    return sides
+
+
+def coverage_tilt(sides, n_targets, bounds, tilt=None):
+    """Find what to add to log-probabilities so that the classifier's mean share meets its bounds; nobody else has any.
+
+    Parameters
+    ----------
+    sides : ndarray of shape (n, 2)
+        As returned by `two_sides`.
+    n_targets : int
+        Number of human targets.
+    bounds : ShareBounds
+        Of which only those of the classifier count.
+    tilt : ndarray of shape (n_targets + 1,), default=None
+        That of a similar problem, used as the start.
+
+    Returns
+    -------
+    tilt : ndarray of shape (n_targets + 1,)
+        The same for all human targets.
+    violation : float
+        Largest distance of a mean share from its bounds.
+    """
+    start = None if tilt is None else tilt[-2:]
+    _, (human, classifier), _, violation = project_onto_shares(sides, *bounds.of_coverage, dual=start)
+    return np.append(np.full(n_targets, human), classifier), violation
 
 
 def coverage_offset(margins, coverage):

@@ -7,23 +7,24 @@ from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
-from scipy.special import log_softmax
+from scipy.sparse import csr_array, issparse
+from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.model_selection import KFold
 
 from .._annotated_target import split_target
 from .._numerics._answers import expected_correctness
 from .._numerics._evidence import Evidence, answer_evidence
 from .._numerics._gate_posterior import gate_log_likelihood, gate_posterior, target_log_likelihood
-from .._numerics._matrices import dense_if_small, identity, is_small
+from .._numerics._matrices import dense_if_small, identity, is_small, row_blocks
 from .._sklearn import HasMethods, Interval, StrOptions, atomic_fit
+from .._torch._batches import RowTable
 from .._torch._modules import Single, ensemble_for
 from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, predict_log_proba, train
 from .._validation import check_all_known, check_answers
 from ..crowd import NetClassifier
 from ._answer_model import count_votes
 from ._base import BaseDeferrer
-from ._coverage import CoverageMixin, starting_offsets
+from ._coverage import CoverageMixin, coverage_tilt, starting_offsets, two_sides
 from ._duel import Duel
 from ._settings import (
     ShareBounds,
@@ -75,20 +76,22 @@ class GateProblem(NamedTuple):
     ----------
     X : ndarray of shape (n, ...)
         Items.
-    log_likelihood : ndarray of shape (n, n_experts + 1) or Evidence
-        ``ln p(y | answer)`` of every expert and, last, the classifier, less the cost of asking.
+    log_likelihood : ndarray or RowTable of shape (n, n_experts + 1), or Evidence
+        ``ln p(y | answer)`` of every expert and, last, the classifier, less the cost of asking. With a `RowTable`, only
+        the classifier has bounds, and no table of items and targets is held.
     omega : ndarray or csr_array of shape (n_targets, n_experts)
         Within-target selection of the human targets, rows sum to 1.
     bounds : ShareBounds
         On targets and experts.
     weight : ndarray of shape (n,)
         Row weights.
-    prior : ndarray of shape (n, n_targets + 1) or None
+    prior : ndarray or RowTable of shape (n, n_targets + 1), or None
         Prior logits, to which the gate adds its own.
     refresh : callable or None
         Called before every epoch but the first with the responsibilities of the last E-step for the columns of
-        `evidence`; nets that provide evidence may learn from them. Returns a mapping with new values of
-        `log_likelihood` and `prior`. Called with None, it returns their current values. None keeps them as they are.
+        `evidence`, an array or a `RowTable`; nets that provide evidence may learn from them. Returns a mapping with new
+        values of `log_likelihood` and `prior`. Called with None, it returns their current values. None keeps them as
+        they are.
     """
 
     X: np.ndarray
@@ -122,10 +125,29 @@ class GateProblem(NamedTuple):
         The columns are the experts if experts have bounds. Otherwise the experts are summed out once instead of before
         every epoch, and the columns are the targets. Where every expert is a target, bounds on one are on the other.
         """
-        selection = with_classifier(self.omega)
+        selection, log_likelihood = with_classifier(self.omega), self.log_likelihood
         if self.bounds.bind_experts and not issparse(self.omega):
-            return selection, self.log_likelihood, self.bounds.experts
-        return dense_if_small(identity(selection.shape[0])), target_log_likelihood(selection, self.log_likelihood), None
+            return selection, log_likelihood, self.bounds.experts
+        if self.by_rows:
+            shape, member = (len(self.X), selection.shape[0]), csr_array(selection)
+            of_targets = RowTable(lambda rows: target_log_likelihood(member, np.asarray(log_likelihood[rows])), shape)
+        else:
+            of_targets = target_log_likelihood(selection, log_likelihood)
+        return dense_if_small(identity(selection.shape[0])), of_targets, None
+
+    @property
+    def by_rows(self):
+        """Whether tables of items and targets are made for a few rows at a time."""
+        return isinstance(self.log_likelihood, RowTable)
+
+    def log_gate(self, net):
+        """Log-probabilities (n, n_targets + 1) of a gate, as a `RowTable`."""
+        X, prior = self.X, self.prior
+
+        def make(rows):
+            return predict_log_gate(net, X[rows], None if prior is None else np.asarray(prior[rows]))
+
+        return RowTable(make, (len(X), self.omega.shape[0] + 1))
 
 
 def start_at_bounds(net, problem):
@@ -136,51 +158,112 @@ def start_at_bounds(net, problem):
     """
     if problem.prior is None or not problem.bounds.bind_targets:
         return
-    offset = starting_offsets(predict_log_gate(net, problem.X, problem.prior), problem.bounds)
+    log_gate = problem.log_gate(net)
+    if problem.by_rows:
+        offset, _ = coverage_tilt(two_sides(log_gate), problem.omega.shape[0], problem.bounds)
+        offset[~np.isfinite(offset)] = 0.0
+    else:
+        offset = starting_offsets(np.asarray(log_gate), problem.bounds)
     net.module_.offset.copy_(net.tensor(offset))
+
+
+class Inference(NamedTuple):
+    """What an E-step says about the items.
+
+    Attributes
+    ----------
+    targets : ndarray or RowTable of shape (n, n_targets + 1)
+        From which the gate learns.
+    experts : ndarray or RowTable of shape (n, J)
+        Responsibilities for the columns of the evidence.
+    duals : dict
+        Multipliers to start from in the next E-step.
+    record : dict
+        Mean log-likelihood and constraint violation.
+    """
+
+    targets: np.ndarray | RowTable
+    experts: np.ndarray | RowTable
+    duals: dict
+    record: dict
+
+
+def infer(net, problem, evidence, duals, e_step):
+    """E-step on all rows at once; `e_step` has the signature of `gate_posterior`."""
+    selection, log_likelihood, expert_bounds = evidence
+    log_gate = np.asarray(problem.log_gate(net))
+    target_bounds = problem.bounds.targets
+    posterior = e_step(
+        log_gate, selection, log_likelihood, target_bounds=target_bounds, expert_bounds=expert_bounds, **duals
+    )
+    reached = gate_log_likelihood(log_gate, selection, log_likelihood)
+    return Inference(
+        with_idle(posterior.targets, log_gate, problem.omega) * problem.weight[:, None],
+        posterior.experts,
+        {"target_dual": posterior.target_dual, "expert_dual": posterior.expert_dual},
+        {"log_likelihood": reached, "constraint_violation": posterior.violation},
+    )
+
+
+def infer_by_rows(net, problem, evidence, duals):
+    """E-step of a few rows at a time, which are computed again for every batch that learns from them.
+
+    One pass over all rows finds the tilt with which the classifier meets its bounds. All else depends on single rows.
+    """
+    _, log_likelihood, _ = evidence
+    log_gate = problem.log_gate(net.frozen())
+    shape = log_gate.shape
+
+    def log_target(rows):
+        own = np.asarray(log_gate[rows])
+        return own, own + np.asarray(log_likelihood[rows])
+
+    sides = two_sides(RowTable(lambda rows: log_target(rows)[1], shape))
+    tilt, violation = coverage_tilt(sides, shape[1] - 1, problem.bounds, duals.get("tilt"))
+
+    def targets(rows):
+        own, log_q = log_target(rows)
+        return with_idle(softmax(log_q + tilt, axis=1), own, problem.omega) * problem.weight[rows][:, None]
+
+    posterior = RowTable(lambda rows: softmax(log_target(rows)[1] + tilt, axis=1), shape)
+    record = {"log_likelihood": float(logsumexp(sides, axis=1).mean()), "constraint_violation": violation}
+    return Inference(RowTable(targets, shape), posterior, {"tilt": tilt}, record)
+
+
+def with_idle(targets, log_gate, omega):
+    """Posterior (n, n_targets + 1) in which targets without members keep the probability that the gate gives them."""
+    deserted = np.append(omega.sum(1) <= 0, False)
+    idle = np.exp(log_gate) * deserted
+    return targets * (1 - idle.sum(1, keepdims=True)) + idle
 
 
 def train_gate(net, problem, n_epochs, *, seed, verbose=0, cosine=True, e_step=gate_posterior):
     """Train a gate by EM: an E-step on all rows before every epoch, stochastic gradient descent as M-step.
 
-    `e_step` has the signature of `gate_posterior`.
+    `e_step` has the signature of `gate_posterior`, and is used where all rows are in memory.
 
     Returns
     -------
     history : list of dict
         Records of the epochs, with the mean log-likelihood of the truth under the mixture and the constraint violation.
     """
-    selection, log_likelihood, expert_bounds = problem.evidence()
+    evidence = problem.evidence()
     prior = () if problem.prior is None else (problem.prior,)
-    targets = np.zeros((len(problem.X), selection.shape[0]))
-    rows = net.rows(problem.X, targets, *prior)
-    deserted = np.append(problem.omega.sum(1) <= 0, False)  # these targets keep their gate probability
-    duals, records = {"target_dual": None, "expert_dual": None}, []
-    experts = None
+    nothing = np.broadcast_to(0.0, (len(problem.X), problem.omega.shape[0] + 1))
+    rows = net.rows(problem.X, nothing, *prior)
+    infer_now = infer_by_rows if problem.by_rows else partial(infer, e_step=e_step)
+    found, records = None, []
 
     def start_epoch(_):
-        nonlocal problem, log_likelihood, experts
-        if problem.refresh is not None and experts is not None:
-            problem = problem.now(experts)
-            log_likelihood = problem.evidence()[1]
+        nonlocal problem, evidence, found
+        if problem.refresh is not None and found is not None:
+            problem = problem.now(found.experts)
+            evidence = problem.evidence()
             if problem.prior is not None:
                 rows.set_target(problem.prior, 1)
-        log_gate = predict_log_gate(net, problem.X, problem.prior)
-        posterior = e_step(
-            log_gate,
-            selection,
-            log_likelihood,
-            target_bounds=problem.bounds.targets,
-            expert_bounds=expert_bounds,
-            **duals,
-        )
-        duals.update(target_dual=posterior.target_dual, expert_dual=posterior.expert_dual)
-        experts = posterior.experts
-        reached = gate_log_likelihood(log_gate, selection, log_likelihood)
-        records.append({"log_likelihood": reached, "constraint_violation": posterior.violation})
-        idle = np.exp(log_gate) * deserted
-        targets = posterior.targets * (1 - idle.sum(1, keepdims=True)) + idle
-        rows.set_target(targets * problem.weight[:, None])
+        found = infer_now(net, problem, evidence, {} if found is None else found.duals)
+        records.append(found.record)
+        rows.set_target(found.targets)
         return "gate"
 
     history = train(net, rows, n_epochs, seed=seed, cosine=cosine, verbose=verbose, label="gate", on_epoch=start_epoch)
@@ -188,7 +271,7 @@ def train_gate(net, problem, n_epochs, *, seed, verbose=0, cosine=True, e_step=g
 
 
 def cross_fitted_logits(build, problem, n_epochs, n_folds, *, seed):
-    """Out-of-fold logits of the rows of a problem, for calibration without unlabelled rows.
+    """Out-of-fold logits of the rows of a problem, for calibration without unlabelled rows, as a `RowTable`.
 
     Parameters
     ----------
@@ -198,15 +281,25 @@ def cross_fitted_logits(build, problem, n_epochs, n_folds, *, seed):
     n_epochs, n_folds, seed
         As for the gate itself.
     """
-    logits = np.empty((len(problem.X), problem.omega.shape[0] + 1))
+    problem = problem.now()._replace(refresh=None)
+    fold, of_fold = np.empty(len(problem.X), dtype=np.intp), []
     folds = KFold(min(n_folds, len(problem.X)), shuffle=True, random_state=seed)
     for seen, unseen in folds.split(problem.X):
         learnt = problem.rows(seen)
         net = build(learnt)
         train_gate(net, learnt, n_epochs, seed=seed)
-        held_out = problem.rows(unseen)
-        logits[unseen] = predict_log_gate(net, held_out.X, held_out.prior)
-    return logits
+        fold[unseen] = len(of_fold)
+        of_fold.append(problem.log_gate(net))
+
+    def make(rows):
+        rows = np.arange(len(fold))[rows]
+        logits = np.empty((len(rows), problem.omega.shape[0] + 1))
+        for number, log_gate in enumerate(of_fold):
+            mine = fold[rows] == number
+            logits[mine] = np.asarray(log_gate[rows[mine]])
+        return logits
+
+    return RowTable(make, of_fold[0].shape)
 
 
 class GatedDeferrer(CoverageMixin, BaseDeferrer):
@@ -373,9 +466,14 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
                 scores = cross_fitted_logits(self._new_gate, problem, self.max_epochs, self.cv, seed=self._seed)
             else:
                 # out-of-fold prior: the classifier is surer of rows that it was fitted on than of others
-                scores = predict_log_gate(self.gate_, team.items.array, problem.now().prior)
-            contest = scores if self._bind_people(bounds) else Duel.of(self._masked(scores))
+                scores = problem.now().log_gate(self.gate_)
+            contest = np.asarray(scores) if self._bind_people(bounds) else self._duel_of(scores)
         self._calibrate(contest, bounds)
+
+    def _duel_of(self, scores):
+        """`Duel` by a `RowTable` of scores, some rows at a time."""
+        blocks = row_blocks(*scores.shape)
+        return Duel.joined((Duel.of(self._masked(np.asarray(scores[rows]))) for rows in blocks), len(scores))
 
     def _gather_evidence(self, team, weight, price):
         """Fit the classifier and return `log_likelihood`, `prior` and, if used, `refresh` of a `GateProblem`."""

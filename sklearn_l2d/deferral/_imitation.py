@@ -8,14 +8,17 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._numerics._answers import expected_likelihood, team_log_likelihood
+from .._numerics._matrices import is_small
 from .._sklearn import Interval
+from .._torch._batches import RowTable
 from .._torch._e_steps import answer_posterior
 from .._torch._modules import check_layers, ensemble_for
 from .._torch._net import Net, build_net, predict_batches
 from .._validation import check_memory
 from ._gate import GatedDeferrer
+from ._settings import share_bounds
 
-_TABLES = 8  # of items and experts that an E-step holds at once, roughly
+_TABLES = 8  # of items and experts that an E-step under bounds on people holds at once, roughly
 
 
 class AnswerNet(Net):
@@ -40,7 +43,7 @@ class AnswerNet(Net):
 
 def predict_answers(net, X):
     """Probabilities (n, M, C) of the experts' answers, float64."""
-    return np.concatenate([proba for _, proba in _answer_batches(net, X)])
+    return np.concatenate([proba for _, proba in answer_batches(net, X)])
 
 
 def answers_likelihood(net, X, y_codes, likelihood):
@@ -49,17 +52,22 @@ def answers_likelihood(net, X, y_codes, likelihood):
     `likelihood` (C, C) is that of the true class, the row, given an answer. Probabilities are computed batch by batch.
     """
     return np.concatenate(
-        [expected_likelihood(proba, y_codes[rows], likelihood) for rows, proba in _answer_batches(net, X)]
+        [expected_likelihood(proba, y_codes[rows], likelihood) for rows, proba in answer_batches(net, X)]
     )
 
 
-def _answer_batches(net, X):
+def answer_batches(net, X):
+    """Yield rows and the probabilities (b, M, C) of the experts' answers to them."""
     for rows, log_proba in predict_batches(net.module_, X, net.device):
         yield rows, log_proba.exp().transpose(0, 1).cpu().numpy()
 
 
 class ImitatingDeferrer(GatedDeferrer):
-    """Base of the EM deferrers over single experts, with an ensemble of one net per expert."""
+    """Base of the EM deferrers over single experts, with an ensemble of one net per expert.
+
+    A subclass returns the codes of all answers, and the likelihood of those that are missing, in `_answers`. Large
+    tables of items and experts are made for a few rows at a time, unless bounds on people need all rows at once.
+    """
 
     _parameter_constraints: ClassVar = {
         **GatedDeferrer._parameter_constraints,
@@ -71,11 +79,13 @@ class ImitatingDeferrer(GatedDeferrer):
     def _check_settings(self, y):
         super()._check_settings(y)
         check_layers(self.answer_hidden_layer_sizes, "answer_hidden_layer_sizes")
-        check_memory(
-            _TABLES * 8 * len(y) * (self.n_experts_ + 1),
-            f"a net for each of {self.n_experts_} experts on {len(y)} items",
-            "people are the cost of this deferrer: pass fewer items, or let ClusterDeferral pool the experts",
-        )
+        if share_bounds(None, self.workload, None, self.experts_, []).bind_experts:
+            check_memory(
+                _TABLES * 8 * len(y) * (self.n_experts_ + 1),
+                f"meeting bounds on {self.n_experts_} experts by {len(y)} items",
+                "people are the cost of this deferrer: pass fewer items, bound the coverage only, or let "
+                "ClusterDeferral pool the experts",
+            )
 
     def _form_targets(self, team):
         self._single_targets(members=np.arange(self.n_experts_))
@@ -108,14 +118,31 @@ class ImitatingDeferrer(GatedDeferrer):
             return np.empty((len(items), 0, len(self.classes_)))
         return predict_answers(self.answer_net_, items)[:, self._members]
 
-    def _log_likelihood_of_all(self, codes, y_codes, proba, price, absent=None):
-        """Table (n, n_experts + 1) for the E-step, by the codes (n, n_experts) of the answers.
+    def _answers(self, items, votes, y_codes):
+        """Codes (n, n_experts) of the answers, and a function of rows: the likelihood of the missing ones, or None."""
+        raise NotImplementedError
 
-        `absent` is the likelihood (n, n_experts) of missing answers.
-        """
-        log_likelihood = team_log_likelihood(codes, y_codes, proba, self._answer_likelihood(), absent)
-        log_likelihood[:, :-1] -= price
-        return log_likelihood
+    def _evidence(self, items, votes, y_codes, proba, price):
+        log_likelihood, prior = self._log_likelihood(items, votes, y_codes, proba, price), None
+        if self.prior_weight > 0:
+            prior = self._table(lambda rows: self._prior(proba[rows]), (len(items), len(self.targets_) + 1))
+        return {"log_likelihood": log_likelihood, "prior": prior}
+
+    def _log_likelihood(self, items, votes, y_codes, proba, price):
+        likelihood = self._answer_likelihood()
+        codes, absent = self._answers(items, votes, y_codes)
+
+        def make(rows):
+            log_likelihood = team_log_likelihood(codes[rows], y_codes[rows], proba[rows], likelihood, absent(rows))
+            log_likelihood[:, :-1] -= price
+            return log_likelihood
+
+        return self._table(make, (votes.shape[0], votes.shape[1] + 1))
+
+    def _table(self, make, shape):
+        """`RowTable`; an array if it is small, or if bounds on people need all rows."""
+        table = RowTable(make, shape)
+        return np.asarray(table) if is_small(shape) or self._bind_people(self._bounds(self._roster)) else table
 
     def _new_ensemble(self, kind, items, n_members, **context):
         """Untrained nets of a `kind`, with the module, optimiser and batch size of the gate."""

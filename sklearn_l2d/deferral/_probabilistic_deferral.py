@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from .._numerics._answers import fit_temperature, temper
 from .._numerics._evidence import absent_likelihood
 from .._sklearn import Interval, StrOptions
+from .._torch._batches import AnswerTable, RowTable
 from .._torch._net import train
 from ._imitation import AnswerNet, ImitatingDeferrer, answers_likelihood, predict_answers
 
@@ -56,6 +57,14 @@ def lessons(y_codes, n_folds, seed):
         fold[unseen] = k
     left_out = fold[:, None] == np.arange(-1, n_folds)
     return fold, np.where(left_out, -1, y_codes[:, None])
+
+
+def of_people(responsibilities):
+    """Responsibilities of the experts alone, without the classifier, an array or a `RowTable`."""
+    if isinstance(responsibilities, RowTable):
+        n, n_deciders = responsibilities.shape
+        return RowTable(lambda rows: np.asarray(responsibilities[rows])[:, :-1], (n, n_deciders - 1))
+    return responsibilities[:, :-1].copy()
 
 
 def _imitates(deferrer):
@@ -225,9 +234,12 @@ class ProbabilisticDeferral(ImitatingDeferrer):
     net only (0). The training of the nets follows the M-step of the paper for any shrinkage. Only their penalty keeps
     EM from concluding that a missing annotation would have been right.
 
-    Every expert is a target with its own net: time and memory grow with items times experts. There is no `onboard`: an
-    expert can join only by a new `fit`. Experts may leave. `ClusterDeferral` pools experts and accepts newcomers.
-    `partial_fit` trains the gate; the classifier and the nets do not change.
+    Every expert is a target with its own net: time grows with items times experts. Memory does not: what has an entry
+    for each pair is computed for a few items at a time. Only bounds on `workload` need all items at once; `fit` raises
+    a MemoryError before it starts if there is no room.
+
+    There is no `onboard`: an expert can join only by a new `fit`. Experts may leave. `ClusterDeferral` pools experts
+    and accepts newcomers. `partial_fit` trains the gate; the classifier and the nets do not change.
 
     References
     ----------
@@ -377,7 +389,7 @@ class ProbabilisticDeferral(ImitatingDeferrer):
                 epoch += 1
                 for net, rows in learners:
                     if net is self.answer_net_:
-                        rows.set_target(responsibilities[:, :-1].copy(), 2)
+                        rows.set_target(of_people(responsibilities), 2)
                     self._one_epoch(net, rows, epoch)
             if joint is None:
                 honest = proba
@@ -388,21 +400,26 @@ class ProbabilisticDeferral(ImitatingDeferrer):
 
         return refresh(None) | {"refresh": refresh if learners else None}
 
-    def _log_likelihood(self, items, votes, y_codes, proba, price):
+    def _answers(self, items, votes, y_codes):
+        codes = AnswerTable(votes, votes.label, -1)
         if self.missing == "naive":
-            absent = np.full(votes.shape, _NEVER)
-        else:
-            absent = absent_likelihood(self._answer_likelihood(), self._correctness)[y_codes]
-            if len(votes.item) < absent.size:
-                imitated = answers_likelihood(self.answer_net_, items.array, y_codes, self._answer_likelihood())
-                imitated = imitated[:, self._members]
-                absent = self.answer_shrinkage * absent + (1 - self.answer_shrinkage) * imitated
-        return self._log_likelihood_of_all(votes.to_codes(), y_codes, proba, price, absent)
+            return codes, lambda _: _NEVER
+        likelihood, members, shrinkage = self._answer_likelihood(), self._members, self.answer_shrinkage
+        known, net = absent_likelihood(likelihood, self._correctness), self.answer_net_.frozen()
+        complete = len(votes.item) == votes.shape[0] * votes.shape[1]
+
+        def absent(rows):
+            if complete:
+                return known[y_codes[rows]]
+            imitated = answers_likelihood(net, items.array[rows], y_codes[rows], likelihood)[:, members]
+            return shrinkage * known[y_codes[rows]] + (1 - shrinkage) * imitated
+
+        return codes, absent
 
     def _imitate(self, team, weight):
         """Train the experts' nets on the given annotations; return them and their rows for further epochs."""
         net = self._new_learner(team, self.n_experts_)
-        rows = self._rows(net, team, team.votes.to_codes(), weight)
+        rows = self._rows(net, team, AnswerTable(team.votes, team.votes.label, -1).if_large(), weight)
         train(net, rows, self.answer_epochs, seed=self._seed, verbose=self.verbose, label="answers")
         return net, rows
 
@@ -412,7 +429,7 @@ class ProbabilisticDeferral(ImitatingDeferrer):
     @staticmethod
     def _rows(net, team, codes, weight):
         """Training rows, with responsibilities of 0."""
-        return net.rows(team.items.array, codes, team.y_codes, np.zeros(codes.shape), weight)
+        return net.rows(team.items.array, codes, team.y_codes, np.broadcast_to(0.0, codes.shape), weight)
 
     def _one_epoch(self, net, rows, epoch):
         """Train a net for one epoch, with the learning rate of the gate's cosine schedule."""

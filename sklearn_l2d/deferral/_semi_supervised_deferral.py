@@ -6,10 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._encoding import Votes
 from .._sklearn import Interval
-from .._torch._batches import Rows
+from .._torch._batches import AnswerTable, Rows
 from .._torch._net import Net, train
-from ._imitation import ImitatingDeferrer, predict_answers
+from .._validation import check_memory
+from ._imitation import ImitatingDeferrer, answer_batches
 
 _WEAK_NOISE, _STRONG_NOISE, _MASKED = 0.1, 0.3, 0.2  # in standard deviations of a column; share of the columns
 
@@ -21,7 +23,7 @@ class AugmentedRows(Rows):
     ----------
     X : ndarray of shape (n, ...)
         Items.
-    codes : ndarray of shape (n, M)
+    codes : ndarray or AnswerTable of shape (n, M)
         Encoded annotations, -1 missing.
     weak, strong : callables
         Functions that are called with a batch (b, ...) and a numpy Generator and return a batch of the same shape.
@@ -251,9 +253,12 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
 
     A guess is used as an annotation: the gate does not know how uncertain it is. If a net cannot tell the classes
     apart, its expert seems worse than he or she is on items without annotation, and in PL2D Table 1 this baseline is
-    often worse than ignoring missing annotations. Prefer `ProbabilisticDeferral`. Every expert has a net: time and
-    memory grow with items times experts. There is no `onboard`: an expert can join only by a new `fit`. Experts may
-    leave. In `partial_fit`, the nets complete missing annotations but are not trained.
+    often worse than ignoring missing annotations. Prefer `ProbabilisticDeferral`.
+
+    Every expert has a net: time grows with items times experts. So does the memory of the completed annotations, one
+    byte each; all else is computed for a few items at a time, unless bounds on `workload` need all items at once.
+    `fit` raises a MemoryError before it starts if there is no room. There is no `onboard`: an expert can join only by a
+    new `fit`. Experts may leave. In `partial_fit`, the nets complete missing annotations but are not trained.
 
     References
     ----------
@@ -358,6 +363,14 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         self.answer_weight_decay = answer_weight_decay
         self.answer_epochs = answer_epochs
 
+    def _check_settings(self, y):
+        super()._check_settings(y)
+        check_memory(
+            len(y) * self.n_experts_,
+            f"completing the annotations of {self.n_experts_} experts on {len(y)} items",
+            "people are the cost of this deferrer: pass fewer items, or let ClusterDeferral pool the experts",
+        )
+
     def _learn(self, team):
         for name in ("weak_augmentation", "strong_augmentation"):
             if (view := getattr(self, name)) is not None:  # tested before the classifier is fitted
@@ -365,10 +378,10 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         super()._learn(team)
 
     def _gather_evidence(self, team, weight, price):
-        items, codes = team.annotated.array, team.annotations.to_codes()  # they need no truth
+        items, votes = team.annotated.array, team.annotations  # they need no truth
         if team.unlabeled is not None:
             items = np.concatenate([items, team.unlabeled.array])
-            codes = np.concatenate([codes, np.full((len(team.unlabeled), codes.shape[1]), -1, dtype=codes.dtype)])
+            votes = Votes(votes.item, votes.annotator, votes.label, len(items), votes.classes, votes.annotators)
         net = self._new_ensemble(
             CompletionNet,
             items,
@@ -379,7 +392,7 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         weak, strong = tabular_views(items)
         rows = AugmentedRows(
             items,
-            codes,
+            AnswerTable(votes, votes.label, -1).if_large(),
             weak=self.weak_augmentation or weak,
             strong=self.strong_augmentation or strong,
             rng=np.random.default_rng(self._seed),
@@ -389,9 +402,10 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         self.answer_net_ = net
         return super()._gather_evidence(team, weight, price)
 
-    def _log_likelihood(self, items, votes, y_codes, proba, price):
+    def _answers(self, items, votes, y_codes):
         codes = votes.to_codes()
         if len(votes.item) < codes.size:
-            guesses = predict_answers(self.answer_net_, items.array)[:, self._members].argmax(2)
-            codes = np.where(codes >= 0, codes, guesses)
-        return self._log_likelihood_of_all(codes, y_codes, proba, price)
+            for rows, proba in answer_batches(self.answer_net_, items.array):
+                guesses = proba[:, self._members].argmax(2)
+                codes[rows] = np.where(codes[rows] >= 0, codes[rows], guesses)
+        return codes, lambda _: None

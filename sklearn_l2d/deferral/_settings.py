@@ -46,6 +46,11 @@ class ShareBounds(NamedTuple):
         """Whether there is any bound at all."""
         return self.bind_targets or self.bind_experts
 
+    @property
+    def of_coverage(self):
+        """Bounds of the human targets taken together and of the classifier, as a pair."""
+        return np.array([0.0, self.target_lower[-1]]), np.array([1.0, self.target_upper[-1]])
+
     def bind_people(self, live):
         """Whether there is any bound on an expert, or on one of the human targets in the mask `live`."""
         return self.bind_experts or restricts(self.target_lower[:-1][live], self.target_upper[:-1][live])
@@ -106,11 +111,11 @@ def check_in_one_target(bounds, experts):
     """Refuse bounds that no routing can meet even if a single target holds all experts."""
     if not len(experts):
         return
-    low, high = bounds.target_lower[-1], bounds.target_upper[-1]
+    (_, low), (_, high) = lower, upper = bounds.of_coverage
     most, least = 1 - bounds.expert_lower[:-1].sum(), 1 - bounds.expert_upper[:-1].sum()  # for the classifier
     if max(low, least) <= min(high, most):
         return
-    together = bounds._replace(target_lower=np.array([0.0, low]), target_upper=np.array([1.0, high]))
+    together = bounds._replace(target_lower=lower, target_upper=upper)
     check_feasible(together, np.ones((1, len(experts))), experts, ["the experts"])  # names the bound to change
 
 

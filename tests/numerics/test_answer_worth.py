@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_l2d._numerics import _answer_worth
+from sklearn_l2d._numerics import _matrices
 from sklearn_l2d._numerics._answer_model import answer_log_likelihood, fit_answer_model
 from sklearn_l2d._numerics._answer_worth import answer_worth, worth_of_some
 from sklearn_l2d._numerics._fusion import Exponents
@@ -46,7 +46,7 @@ def by_definition(q, expert, n_answers, model, exponents, cost):
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 @pytest.mark.parametrize("with_cost", [False, True])
 def test_equals_the_definition(n_classes, with_cost, monkeypatch):
-    monkeypatch.setattr(_answer_worth, "_BLOCK", 40)  # several blocks of items and of experts
+    monkeypatch.setattr(_matrices, "_CHUNK", 40)  # several blocks of items and of experts
     model, proba, size = random_case(n_classes)
     exponents = Exponents(0.9, 1.2, 0.3)
     cost = np.random.default_rng(1).random((n_classes, n_classes)) * (1 - np.eye(n_classes)) if with_cost else None

@@ -18,7 +18,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from strategies import annotation_codes
 
-from sklearn_l2d import _validation
 from sklearn_l2d._numerics import _matrices
 from sklearn_l2d.annotations import (
     AnnotatedTarget,
@@ -238,7 +237,7 @@ def test_large_teams_are_those_of_small_ones(instance, monkeypatch):
     _, expected = answers()
     for limit in ("LARGEST_DENSE", "LARGEST_FAST"):
         monkeypatch.setattr(_matrices, limit, 0)
-    monkeypatch.setattr(_validation, "_BLOCK", 64)
+    monkeypatch.setattr(_matrices, "_BLOCK", 64)
     fitted, got = answers()
     for name in expected:
         if expected[name].dtype.kind == "f":
