@@ -93,8 +93,9 @@ ax.legend(loc="lower right", fontsize="small")
 
 # %%
 # The first answers are worth most. Up to a quarter of an answer per item it hardly matters who is asked, as long as the
-# answer is joined with the classifier; beyond that, the panel gains by choosing whom to ask about what. A majority falls
-# up to one answer per item: a random person then stands in for a classifier that is right more often. Differences below .025 may be chance on 300 items.
+# answer is joined with the classifier; beyond that, the panel gains by choosing whom to ask about what. The majority
+# falls up to one answer per item: a random person then stands in for a classifier that is right more often.
+# Differences below .025 may be chance on 300 items.
 #
 # Which items get many answers
 # ----------------------------
