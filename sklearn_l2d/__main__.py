@@ -1,14 +1,16 @@
-"""``python -m sklearn_l2d``: from anonymous votes to who behaves alike and who should decide."""
+"""``python -m sklearn_l2d``: how many answers an item needs, who behaves alike, and who should decide."""
 
 import argparse
 import sys
 import warnings
 from pathlib import Path
 
+import numpy as np
 import torch
 
-from ._cli import _onboarding_report, _routing_report
+from ._cli import _asking_report, _onboarding_report, _routing_report
 from ._cli._arguments import check_writable, positive
+from ._cli._asking import CONFIDENCE, PANEL, count_answers
 from ._cli._crowds import digits_crowd, real_crowd
 from ._cli._file_commands import FILE_COMMANDS
 from ._cli._onboarding import (
@@ -21,7 +23,7 @@ from ._cli._onboarding import (
 )
 from ._cli._routing import MIN_EXPERTS, can_route, change_roster, form_team, judge_team
 from ._cli._tables import read_crowd, write_roster
-from .inspection import CoverageAccuracyDisplay, MembershipDisplay, WorkloadDisplay
+from .inspection import AnswersAccuracyDisplay, CoverageAccuracyDisplay, MembershipDisplay, WorkloadDisplay
 from .inspection._matplotlib import import_pyplot
 
 _SIZES = (1, 2, 3, 4)
@@ -38,7 +40,8 @@ examples:
   python -m sklearn_l2d --counts votes.csv --features items.csv --identified known.csv
       your own tables; writes roster.csv and membership.png
   python -m sklearn_l2d --counts votes.csv --features items.csv --identified known.csv --truth truth.csv --coverage .7
-      with true labels: also who should decide, when the classifier is to decide 70 % of the items
+      with true labels: also how many answers an item needs, and who should decide, when the classifier is to decide
+      70 % of the items
 
 commands for a fitted team and a Parquet file of items, which is read in batches (each has its own --help):
   python -m sklearn_l2d route TEAM ITEMS --out FILE
@@ -64,8 +67,9 @@ def build_parser():
     parser = argparse.ArgumentParser(
         prog="python -m sklearn_l2d",
         description=(
-            "Learn how annotators behave from anonymous votes, say which experts behave alike, and, where true classes "
-            "are known, decide who should decide: the classifier or which experts.\n\n"
+            "Where true classes are known, say how many answers an item needs until its label is right, and who should "
+            "decide: the classifier or which experts. Learn how annotators behave from anonymous votes, and say which "
+            "experts behave alike.\n\n"
             "The commands route and decide put a fitted team to work on a file; see below."
         ),
         epilog=_EXAMPLES,
@@ -96,9 +100,16 @@ def build_parser():
         "--figure", metavar="FILE", type=Path, default="membership.png", help="heat map (default: membership.png)"
     )
     output.add_argument(
+        "--answers-figure",
+        metavar="FILE",
+        type=Path,
+        default="answers.png",
+        help="accuracy by answers per item (default: answers.png)",
+    )
+    output.add_argument(
         "--team-figure", metavar="FILE", type=Path, default="team.png", help="accuracy and workload (default: team.png)"
     )
-    output.add_argument("--no-figure", action="store_true", help="draw neither")
+    output.add_argument("--no-figure", action="store_true", help="draw none of them")
     output.add_argument("--output", metavar="FILE", type=Path, help="roster as CSV (default with --counts: roster.csv)")
     output.add_argument("--quiet", action="store_true", help="no progress bars")
     return parser
@@ -149,8 +160,8 @@ def check_arguments(args):
     if args.counts is not None and args.identified is not None and args.output is None:
         args.output = Path("roster.csv")
     if args.no_figure:
-        args.figure = args.team_figure = None
-    for path in (args.figure, args.team_figure, args.output):
+        args.figure = args.answers_figure = args.team_figure = None
+    for path in (args.figure, args.answers_figure, args.team_figure, args.output):
         if path is not None:
             check_writable(path)
     if args.figure is not None:
@@ -174,6 +185,7 @@ def run(args):
     if crowd.annotations is None:
         tell_archive(crowd, settings)
     else:
+        tell_asking(crowd, settings, figure=args.answers_figure)
         behaviours, _ = tell_onboarding(crowd, settings, figure=args.figure, output=args.output)
         tell_routing(behaviours, crowd, settings, args.coverage, figure=args.team_figure)
 
@@ -194,6 +206,17 @@ def tell_archive(crowd, settings):
     say(*_onboarding_report.tell_sizes(perplexities, len(crowd.classes), settings.n_clusters))
     say(*_onboarding_report.tell_behaviours(describe_behaviours(behaviours, crowd)))
     say("There are no known experts to place, hence no roster and no figure.")
+
+
+def tell_asking(crowd, settings, figure=None):
+    """Story of the answers: what each is worth, if people are asked one after the other."""
+    if not can_route(crowd):
+        return
+    asking = count_answers(crowd, settings)
+    say(*_asking_report.tell_asking(asking))
+    if figure is not None:
+        draw_answers(asking, figure)
+        say(f"Figure written to {figure}.")
 
 
 def tell_onboarding(crowd, settings, figure=None, output=None):
@@ -226,7 +249,10 @@ def tell_onboarding(crowd, settings, figure=None, output=None):
 def tell_routing(behaviours, crowd, settings, coverage, figure=None):
     """Story of a team: who decides at a requested coverage, what that is worth, and a roster that changes."""
     if not can_route(crowd):
-        say(f"Who should decide cannot be learnt here: that takes true classes and {MIN_EXPERTS} experts or more.")
+        say(
+            "Who should decide cannot be learnt here, nor how many answers an item needs: that takes true classes and "
+            f"{MIN_EXPERTS} experts or more."
+        )
         return
     team = form_team(behaviours, crowd, settings, coverage)
     verdict = judge_team(team)
@@ -237,6 +263,23 @@ def tell_routing(behaviours, crowd, settings, coverage, figure=None):
     if figure is not None:
         draw_team(team, verdict, figure)
         say(f"Figure written to {figure}.")
+
+
+def draw_answers(asking, path):
+    """Save accuracy over answers per item."""
+    plt = import_pyplot("the figure")
+    figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
+    alone = asking.classifier_right.mean()
+    for name, answers in asking.answers.items():
+        style = {"linewidth": 2.2} if name == PANEL else {"linestyle": "--", "marker": "s"}
+        points = np.column_stack([np.append(0, answers), np.append(alone, asking.right[name].mean(1))])
+        points = points[np.append(True, np.diff(points[:, 0]) > 0)]  # a rival that asks for no more stays where it is
+        name = f"{name}, one answer at most" if name == CONFIDENCE else name
+        AnswersAccuracyDisplay.from_predictions(*points.T, name=name, ax=ax, **style)
+    ax.axhline(alone, color="gray", linestyle=":", label="classifier alone")
+    ax.legend(loc="lower right", fontsize="small")
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
 
 
 def draw_team(team, verdict, path):

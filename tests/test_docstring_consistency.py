@@ -199,16 +199,18 @@ METHODS_DIFFERENT = {
         "there may be no experts": "BaseDeferrer.fit",
         "they are those of newcomers": "ClusterDeferral.onboard DeferrerWrapper.onboard PanelDeferral.onboard "
         "RandomExpertDeferral.onboard TallyMixin.onboard",
-        "they may be some of those to come": "PanelDeferral.next_expert",
+        "they may be some of those to come": "PanelDeferral.next_expert PanelDeferral.predict_team "
+        "PanelDeferral.predict_team_proba",
         "another method says that they may be some": "PanelDeferral.explain_deferral",
         "they say who can be asked": "PanelDeferral.replay",
-        "the experts are known": "PanelDeferral.predict_team PanelDeferral.score BaseDeferrer.predict_team "
+        "the experts are known": "PanelDeferral.score BaseDeferrer.predict_team "
         "BaseDeferrer.predict_team_proba BaseDeferrer.score "
         "GatedDeferrer.partial_fit",
     },
     "decision": {
         "there are probabilities": "BaseDeferrer.predict_team_proba",
         "answers are joined unless another decision is asked for": "PanelDeferral.predict_team",
+        "another class says it": "PanelDeferral.predict_team_proba",
     },
     "experts": {"they leave": "BaseDeferrer.offboard"},
     "y": {

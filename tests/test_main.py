@@ -11,6 +11,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_l2d import __main__ as command
+from sklearn_l2d._cli._asking import CONFIDENCE, MAJORITY, PANEL, Asking, majority, random_people, surest_person
+from sklearn_l2d._cli._asking_report import tell_asking
 from sklearn_l2d._cli._onboarding import Roster, agreement_with_others, group_agreement, rank_correlation
 from sklearn_l2d._cli._onboarding_report import tell_roster, tell_verdicts
 from sklearn_l2d._cli._routing import Team, judge_team
@@ -61,6 +63,10 @@ def test_digits_story(capsys, tmp_path):
     assert (tmp_path / "membership.png").read_bytes().startswith(b"\x89PNG")
     assert len(pd.read_csv("out.csv")) == 6
     for words in (
+        "How many answers does an item need?",
+        "majority of random people",
+        "ConfidenceDeferral",
+        "the panel asks nobody about",
         "Who should decide?",
         "300 items kept for tests",
         "least sure items",
@@ -68,7 +74,8 @@ def test_digits_story(capsys, tmp_path):
         "joins with 20 labels",
     ):
         assert words in story
-    assert (tmp_path / "team.png").read_bytes().startswith(b"\x89PNG")
+    for figure in ("answers.png", "team.png"):
+        assert (tmp_path / figure).read_bytes().startswith(b"\x89PNG")
 
 
 def test_same_seed_same_story(capsys):
@@ -85,6 +92,8 @@ def test_own_tables(tables, capsys, tmp_path):
     story = capsys.readouterr().out
     assert "accuracy" not in story  # no truth is known
     assert "Who should decide cannot be learnt" in story
+    assert "nor how many answers an item needs" in story
+    assert not (tmp_path / "answers.png").exists()
     assert not (tmp_path / "team.png").exists()
     roster = pd.read_csv("roster.csv", index_col="expert")
     assert_array_equal(roster.index, ["20C", "20D", "35E", "35F", "5A", "5B"])
@@ -123,6 +132,7 @@ def test_own_tables_with_a_truth(tables, capsys, tmp_path):
     n_known = len(tables["known"]) - 3  # the truth of three is not given
     assert f"Accuracy on {n_known // 3} items kept for tests" in story
     assert "decides 60% of the archive" in story
+    assert "learnt from" in story
     assert (tmp_path / "mine.png").is_file()
     roster = pd.read_csv("roster.csv")
     kept = roster["labels"].sum()
@@ -280,6 +290,55 @@ def test_rules_of_the_thumb_are_judged_by_hand():
     assert (verdict.best_expert, verdict.best_answered, verdict.coverage) == ("ann", 1.0, 0.5)
     assert_allclose(verdict.workload, [0.25, 0.25])
     assert_allclose(verdict.rival_curve["accuracy"][4], (1 + 1 + 0.5 + 1) / 4)
+
+
+def test_random_people_are_asked_in_turns():
+    recorded = np.array([[0, 1, 1], [1, -1, 1], [-1, -1, 0]])
+    proba = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]])
+    item, expert = random_people(proba, recorded, seed=0)
+    assert item.tolist() == [1, 2, 0, 1, 0, 0]  # least sure first, and everybody's first answer before a second one
+    assert sorted(zip(item, expert, strict=True)) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 2), (2, 2)]
+    labels = majority(proba, recorded, item[:3], expert[:3], np.array([0, 1]))
+    assert labels.tolist() == [recorded[0, expert[2]], 1, 0]
+    none = majority(proba, recorded, item[:0], expert[:0], np.array([0, 1]))
+    assert none.tolist() == [0, 0, 1]
+    tie = majority(proba, recorded, np.array([0, 0]), np.array([0, 1]), np.array([0, 1]))
+    assert tie.tolist() == [0, 0, 1]
+
+
+def test_the_surest_person_is_asked_where_the_classifier_is_less_sure():
+    class Scores:
+        def decision_function(self, X):
+            return np.array([[0.9, 0.8, 0.7], [0.9, 0.6, 0.5], [0.4, 0.3, 0.5]])
+
+    item, expert = surest_person(Scores(), None, np.array([[0, 0], [-1, 0], [0, 0]]))
+    assert (item.tolist(), expert.tolist()) == ([0, 1], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("panel", "majority_right", "one_right", "words"),
+    [
+        (9, 5, 7, ["better than all three by 0.200 to 0.200 at every number", "random people more than 2.00"]),
+        (6, 5, 8, ["ConfidenceDeferral is better than the panel at 1.00, 2.00 answers per item, by up to 0.200"]),
+        (7, 7, 5, ["The majority of random people is about as good as the panel", "random people 1.00"]),
+        (4, 4, 4, ["The classifier alone is better than the panel at 1.00, 2.00 answers per item, by up to 0.200"]),
+    ],
+)
+def test_where_something_simpler_is_better_the_story_says_so(panel, majority_right, one_right, words):
+    def right(n):
+        return np.tile(np.arange(10) < n, (2, 1))
+
+    asking = Asking(
+        n_experts=3,
+        n_labelled=20,
+        answers={PANEL: np.array([1.0, 2.0]), MAJORITY: np.array([1.0, 2.0]), CONFIDENCE: np.array([0.6, 0.6])},
+        right={PANEL: right(panel), MAJORITY: right(majority_right), CONFIDENCE: right(one_right)},
+        classifier_right=np.arange(10) < 6,
+        one_answer=np.array([0.3, 0.5, 0.1, 0.1]),
+    )
+    story = "\n".join(tell_asking(asking))
+    assert all(part in story for part in words)
+    assert "(0.60)" in story
 
 
 def test_rank_correlation():

@@ -88,12 +88,12 @@ class Change:
 
 def can_route(crowd):
     """Whether there is a truth to learn routing from, and enough experts."""
-    return crowd.X_test is not None and len(_with_truth(crowd)[1]) >= MIN_EXPERTS
+    return crowd.X_test is not None and len(with_truth(crowd)[1]) >= MIN_EXPERTS
 
 
 def form_team(behaviours, crowd, settings, coverage):
     """Fit a gate to the identified items whose truth is known, with all experts but one."""
-    rows, active = _with_truth(crowd)
+    rows, active = with_truth(crowd)
     codes, y = crowd.annotations[np.ix_(rows, active)], crowd.y_identified[rows]
     answered, right = codes >= 0, codes == y[:, None]
     mean = right.sum() / answered.sum()
@@ -197,7 +197,7 @@ def change_roster(team, verdict):
     )
 
 
-def _with_truth(crowd):
+def with_truth(crowd):
     """Identified rows whose truth is known, and the experts who labelled some of them and of the test rows."""
     rows = np.flatnonzero((crowd.y_identified >= 0) & (crowd.annotations >= 0).any(1))
     return rows, np.flatnonzero((crowd.annotations[rows] >= 0).any(0))

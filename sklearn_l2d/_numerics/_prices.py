@@ -6,7 +6,7 @@ _MOST_ROUNDS = 60
 _FIRST_RATE, _RATES, _FASTER, _SLOWER = 0.2, (1e-3, 5.0), 1.3, 0.6  # of a price, per unit of excess load
 
 
-def find_prices(loads_of, lower, upper, tol=0.005):
+def find_prices(loads_of, lower, upper, tol=0.005, start=None):
     """Prices that keep loads within bounds, where a load falls with its own price and rises with the others'.
 
     Every price moves in proportion to the excess load, at a rate of its own that grows while its direction stays and
@@ -20,13 +20,16 @@ def find_prices(loads_of, lower, upper, tol=0.005):
         Bounds.
     tol : float, default=0.005
         Largest distance of a load from its bounds at which the search ends; it also ends after 60 rounds.
+    start : ndarray of shape (n,), default=None
+        Prices to begin with; 0 by default.
 
     Returns
     -------
     prices : ndarray of shape (n,)
         The best that were found.
     """
-    price, rate, before = np.zeros(len(lower)), np.full(len(lower), _FIRST_RATE), np.zeros(len(lower))
+    price = np.zeros(len(lower)) if start is None else start
+    rate, before = np.full(len(lower), _FIRST_RATE), np.zeros(len(lower))
     best = np.inf, price
     for _ in range(_MOST_ROUNDS):
         load = loads_of(price)

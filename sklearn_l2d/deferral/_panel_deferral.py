@@ -301,7 +301,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         available, capacity = self._check_available(available, len(items)), self._check_capacity(capacity)
         asked = np.zeros((len(items), self.n_experts_), dtype=bool)
         if self.n_experts_:
-            panel = self._talk(items, available, kind=Panel, threshold=self.panel_threshold_)
+            price = self._consultation_prices() + self._roster.details["panel_toll"]
+            panel = self._talk(items, available, kind=Panel, threshold=self.panel_threshold_, price=price)
             found = draw_questions(panel, capacity=capacity)
             asked[found.item, found.expert] = True
         return asked
@@ -344,6 +345,35 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         proba = talk.proba(np.arange(len(items)))
         return Replay(talk.open.asked, self._decided(proba), proba, talk.size)
 
+    def predict_team_proba(self, X, annotations=None, decision="combine"):
+        """Predict class probabilities by the classifier and all answers so far.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
+            Annotations of the experts so far, one column per expert, with missing entries. The columns of a DataFrame
+            are matched by name. None: nobody has answered.
+        decision : {"combine", "crowdlab"}, default="combine"
+            As in `ConfidenceDeferral.predict_team_proba`.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_classes)
+            Probabilities in the order of `classes_`. Where nobody answered, they are the calibrated probabilities of
+            the classifier.
+
+        Raises
+        ------
+        ValueError
+            If `decision` is unknown, or annotations do not fit the experts.
+        """
+        if annotations is None and decision == "combine":
+            check_is_fitted(self)
+            return self._classifier_proba(self._check_items(X))
+        return super().predict_team_proba(X, annotations, decision)
+
     def predict_team(self, X, annotations=None, decision="combine"):
         """Predict labels by the classifier and all answers together.
 
@@ -352,8 +382,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         X : array-like of shape (n_samples, n_features)
             Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
-            matched by name.
+            Annotations of the experts so far, one column per expert, with missing entries. The columns of a DataFrame
+            are matched by name. None: nobody has answered.
         decision : {"combine", "crowdlab", "draw", "vote"}, default="combine"
             "combine" and "crowdlab" take the most probable label of `predict_team_proba`, or that of the least expected
             cost if there is an `error_cost`. "draw" and "vote" take the answer of one expert, as other deferrers do:
@@ -367,7 +397,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         Raises
         ------
         ValueError
-            If `decision` is unknown, or annotations are missing or do not fit the experts.
+            If `decision` is unknown, or annotations do not fit the experts.
         """
         return super().predict_team(X, annotations, decision)
 
@@ -740,31 +770,25 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         keys = self._keys(items)[each] + copy.astype(np.uint64)  # other draws for every copy
         return log_prior[each], keys, None if shape is None else shape[each], available
 
-    def _draw_twice(self, sample, budget, **changes):
-        """`Questions` about a sample, one after the other and as panels."""
-        asker = self._asker(**{"threshold": self._fixed_threshold()} | changes)
-        some = slice(None, None, max(1, len(sample[0]) // _ROWS_OF_PANELS))
-        few = [part if part is None or part.shape[0] < len(sample[0]) else part[some] for part in sample]
-        return draw_questions(Talk(asker, *sample), budget), draw_questions(Panel(asker, *few), budget)
+    def _draw_twice(self, sample, budget):
+        """`Questions` about a sample without tolls, one after the other and as panels."""
+        asker = self._asker(price=self._consultation_prices(), threshold=self._fixed_threshold())
+        return draw_questions(Talk(asker, *sample), budget), draw_questions(Panel(asker, *_some_rows(sample)), budget)
 
     def _set_thresholds(self, sample, drawn=None):
         """Set the thresholds and tolls, and what follows from them; the questions of `_draw_twice` may be given."""
-        bounds, budget = self._bounds(self._roster), self._budget()
+        bounds, budget, no_toll = self._bounds(self._roster), self._budget(), np.zeros(self.n_experts_)
         lower, upper = bounds.expert_lower[:-1], bounds.expert_upper[:-1]
-        self._set_toll(np.zeros(self.n_experts_))
         if bounds.bind_experts:
-            price, threshold = self.prices_, self._fixed_threshold()
-
-            def loads_of(toll):
-                questions = draw_questions(Talk(self._asker(price=price + toll, threshold=threshold), *sample), budget)
-                return questions.loads(self._threshold_of(questions), self.n_experts_)
-
-            never = np.where(upper > 0, 0.0, np.inf)
-            self._set_toll(never + find_prices(lambda toll: loads_of(toll + never), lower, upper))
-        questions, panels = self._draw_twice(sample, budget) if drawn is None else drawn
+            toll, questions = self._bounded(Talk, sample, lower, upper, no_toll)
+            panel_toll, panels = self._bounded(Panel, _some_rows(sample), lower, upper, toll)
+        else:
+            toll = panel_toll = no_toll
+            questions, panels = self._draw_twice(sample, budget) if drawn is None else drawn
         self.threshold_, self.panel_threshold_ = self._threshold_of(questions), self._threshold_of(panels)
         load = questions.loads(self.threshold_, self.n_experts_)
-        self._roster = self._roster._replace(details=self._roster.details | {"load": load})
+        found = {"toll": toll, "panel_toll": panel_toll, "load": load}
+        self._roster = self._roster._replace(details=self._roster.details | found)
         self._report_shares(self._first_shares(questions))
         self.workload_, self.answers_ = load, float(load.sum())
         self.constraint_violation_ = float(np.maximum(load - upper, lower - load).max(initial=0.0))
@@ -774,8 +798,21 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
                 "since no prices were found that keep them; loosen the bounds, or give more X_unlabeled."
             )
 
-    def _set_toll(self, toll):
-        self._roster = self._roster._replace(details=self._roster.details | {"toll": toll})
+    def _bounded(self, kind, sample, lower, upper, start):
+        """Tolls that keep the workloads of a kind of `Talk` about a sample within bounds, and the questions then."""
+        price, threshold = self._consultation_prices(), self._fixed_threshold()
+        never = np.where(upper > 0, 0.0, np.inf)
+
+        def draw(toll):
+            asker = self._asker(price=price + never + toll, threshold=threshold)
+            return draw_questions(kind(asker, *sample), self._budget())
+
+        def loads_of(toll):
+            drawn = draw(toll)
+            return drawn.loads(self._threshold_of(drawn), self.n_experts_)
+
+        toll = find_prices(loads_of, lower, upper, start=np.where(np.isfinite(start), start, 0.0))
+        return never + toll, draw(toll)
 
     def _fixed_threshold(self):
         """Threshold that does not depend on a budget: any worth above the price, or any worth at all."""
@@ -819,4 +856,11 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
 
 def _new_details(n_experts, first=0):
     """Details of a roster: what the workload adds to prices, expected workloads, and numbers of turns."""
-    return {"toll": np.zeros(n_experts), "load": np.zeros(n_experts), "turn": first + np.arange(n_experts)}
+    nothing = dict.fromkeys(("toll", "panel_toll", "load"), np.zeros(n_experts))
+    return nothing | {"turn": first + np.arange(n_experts)}
+
+
+def _some_rows(sample):
+    """The same arguments of a `Talk` for fewer items."""
+    some = slice(None, None, max(1, len(sample[0]) // _ROWS_OF_PANELS))
+    return [part if part is None or part.shape[0] < len(sample[0]) else part[some] for part in sample]

@@ -136,6 +136,10 @@ def test_workloads_are_kept_by_the_sum_of_all_answers(future):
     assert load[0] > 0.15 - 0.03
     assert load[3] == 0
     assert_allclose(load, team.workload_, atol=0.03)
+    panels = team.consult(X).mean(0)
+    assert panels[[4, 5]].max() < 0.25 + 0.05  # calibrated on fewer items
+    assert panels[0] > 0.15 - 0.05
+    assert panels[3] == 0
     assert team.score(X, y, annotations=given) > (team.predict(X) == y).mean()
 
 
@@ -294,6 +298,41 @@ def test_behaviours_shape_the_errors(future):
     team = fit(clusterer=lda)
     assert isinstance(team.clusterer_, AnnotatorLDA)
     assert team.score(X[:500], y[:500], annotations=given[:500]) > 0.8
+
+
+def test_before_any_answer_the_classifier_speaks(team, future):
+    X = future[0][:20]
+    nobody = np.full((20, N_EXPERTS), -1)
+    assert_allclose(team.predict_team_proba(X), team.predict_team_proba(X, nobody))
+    assert_array_equal(team.predict_team(X), team.predict(X))
+    with pytest.raises(ValueError, match="predict_team received no annotations"):
+        team.predict_team(X, decision="draw")
+
+
+def test_newcomers_of_unknown_truth_are_like_those_who_answer_like_them():
+    X, y, answers = make_team(600, 0)
+    answers = answers[:, [0, 0, 0, 5, 5, 5]]  # three poor and three good people
+    lda = AnnotatorLDA(2, hidden_layer_sizes=(8,), random_state=0)
+    team = PanelDeferral(LogisticRegression(), clusterer=lda, random_state=0).fit(X[:300], y[:300], answers[:300])
+    team.onboard(["poor", "good"], X[300:340], answers[300:340][:, [0, 5]])
+    right = team.predict_expert_correctness(X[340:]).mean(0)
+    assert right[-1] > right[-2] + 0.05
+    known = copy.deepcopy(team).onboard(["good"], X[300:], answers[300:, [5]], y[300:])
+    assert known.predict_expert_correctness(X).mean(0)[-1] > right[-2]
+    with pytest.raises(ValueError, match="y is None"):
+        fit().onboard(["new"], X[:5], answers[:5, [0]])
+
+
+def test_answers_to_items_of_unknown_truth_count():
+    X, y, answers = make_team(400, 0)
+    known = np.arange(400) < 60
+    team = PanelDeferral(LogisticRegression(), random_state=0).fit(X, np.where(known, y, np.nan), answers)
+    alone = PanelDeferral(LogisticRegression(), random_state=0).fit(X[known], y[known], answers[known])
+    assert team.classes_.tolist() == alone.classes_.tolist() == [0, 1, 2]
+    assert_array_equal(team.predict(X), alone.predict(X))
+    truth = np.linspace(0.55, 0.9, N_EXPERTS)
+    error = [np.abs(t.predict_expert_correctness(X).mean(0) - truth).mean() for t in (team, alone)]
+    assert error[0] < error[1]
 
 
 def test_without_experts_the_classifier_decides():
