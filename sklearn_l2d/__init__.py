@@ -8,6 +8,7 @@ __all__ = [
     "AnnotatedTarget",
     "AnnotatorLDA",
     "ClusterDeferral",
+    "PanelDeferral",
     "__version__",
     "annotations",
     "anonymize",

@@ -83,7 +83,9 @@ INSTANCES = [
         expected_failed_checks=_WEIGHTS,
     ),
     Instance(
-        ClusterDeferral(AnnotatorLDA(dtype="float64", **_FAST), grouping="hard", dtype="float64", **_GATE),
+        ClusterDeferral(
+            AnnotatorLDA(dtype="float64", **_FAST), grouping="hard", evidence="combined", dtype="float64", **_GATE
+        ),
         "deferrer",
         grid={"coverage": [0.2, 0.8], "annotation_smoothing": [0.001, 0.1]},
         expected_failed_checks=_WEIGHTS,

@@ -66,6 +66,33 @@ def worth_of_some(proba, n_answers, experts, model, exponents, cost=None):
     return worth
 
 
+def accuracy_with_answer(proba, likelihood):
+    """Expected accuracy (n, K) of the most probable class given one more answer.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n, n_classes)
+        Probabilities of the truth.
+    likelihood : ndarray of shape (n_classes, K, n_classes)
+        Probabilities of the answers (last) of K people or groups, given the truth (first).
+    """
+    n_classes, n_groups = likelihood.shape[:2]
+    flat, accuracy = likelihood.reshape(n_classes, 1, -1), np.empty((len(proba), n_groups))
+    for rows in row_chunks(len(proba), flat.size):
+        best = (proba[rows].T[:, :, None] * flat).max(0)
+        accuracy[rows] = best.reshape(len(best), n_groups, n_classes).sum(2)
+    return accuracy
+
+
+def mean_likelihood(model, selection):
+    """Probabilities (n_classes, K, n_classes) of the answers of members of K groups, drawn by weights (K, M)."""
+    n_experts, n_classes = model.seen.shape
+    mean = np.zeros((n_classes, len(selection), n_classes))
+    for experts in row_chunks(n_experts, n_classes**2):
+        mean += selection[:, experts] @ np.exp(_of_answers(model, np.arange(n_experts)[experts]))
+    return mean
+
+
 def _told(joint, answer, noise, proba, cost):
     """Worth (n, k) by the joint probabilities (n_classes, n, k, n_classes) of truth and answer.
 

@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, diags_array
+from scipy.special import log_softmax
 
 from ._answers import expected_likelihood
-from ._matrices import ragged_rows
+from ._matrices import ragged_rows, row_blocks
 
 
 class Evidence(NamedTuple):
@@ -199,6 +200,36 @@ def answer_evidence(votes, y_codes, classifier_proba, likelihood, correctness, p
     absent = np.log(absent_likelihood(likelihood, correctness)) - price
     classifier = np.log(expected_likelihood(classifier_proba, y_codes, likelihood))
     return Evidence(y_codes, absent, item, expert, given, classifier)
+
+
+def combined_evidence(votes, y_codes, classifier_proba, log_likelihood, price, floor):
+    """`Evidence` that the label by the classifier and one answer together is right, or by the classifier alone.
+
+    An expert then stands for what the answer adds to the classifier. Where nobody answered, the likelihood is that of
+    all answers on items of the class.
+
+    Parameters
+    ----------
+    votes, y_codes, classifier_proba, price
+        As in `answer_evidence`.
+    log_likelihood : ndarray of shape (n_answers, C)
+        Of every answer for every possible truth, from a model that has not seen it.
+    floor : float
+        Least probability of the truth, and of other classes.
+    """
+    item, expert = votes.item.astype(np.intp), votes.annotator.astype(np.intp)
+    alone = classifier_proba[np.arange(len(y_codes)), y_codes].clip(floor, 1 - floor)
+    log_proba, truth, n_classes = np.log(classifier_proba), y_codes[item], classifier_proba.shape[1]
+    together = np.empty(len(item))
+    for some in row_blocks(len(item), n_classes):
+        fused = log_softmax(log_proba[item[some]] + log_likelihood[some], axis=1)
+        together[some] = fused[np.arange(len(fused)), truth[some]]
+    together = np.exp(together).clip(floor, 1 - floor)
+    n_answers = np.bincount(truth, minlength=n_classes)
+    mean = (np.bincount(truth, together, n_classes) + 1) / (n_answers + 2)
+    return Evidence(
+        y_codes, np.log(mean)[:, None] - price, item, expert, np.log(together) - price[expert], np.log(alone)
+    )
 
 
 def absent_likelihood(likelihood, correctness):

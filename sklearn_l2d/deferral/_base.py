@@ -539,7 +539,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         names = [*self.targets_, "classifier"]
         labels = self.classifier_.predict(items.given)
         chosen = Duel.of(scores).chosen
-        return explanation_table(names, chosen, labels, preferences(scores), correctness, _index(X))
+        return explanation_table(names, chosen, labels, self._explain_scores(names, scores), correctness, _index(X))
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "classifier_")
@@ -620,6 +620,10 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     def _bounds(self, roster):
         """`ShareBounds` of the targets and experts of a roster; by default there are none."""
         return share_bounds(None, None, None, roster.experts, self.targets_)
+
+    def _explain_scores(self, names, scores):
+        """Columns of `explain_deferral` that follow from the scores of targets and classifier with these names."""
+        return {f"preference of {n}": p for n, p in zip(names, preferences(scores).T, strict=True)}
 
     # Fitting.
 

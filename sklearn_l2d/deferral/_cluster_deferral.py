@@ -8,9 +8,13 @@ from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from .._numerics._answer_model import answer_log_likelihood
+from .._numerics._answer_worth import accuracy_with_answer, mean_likelihood
+from .._numerics._evidence import combined_evidence
+from .._numerics._matrices import dense_if_small
 from .._sklearn import HasMethods, Interval, StrOptions, atomic
 from ._behaviours import BehavioursMixin, expert_membership, fit_clusterer
-from ._gate import GatedDeferrer
+from ._gate import GatedDeferrer, table_if_small
 from ._settings import check_omega
 
 _MEMBERSHIP_WEIGHT = 0.1  # of the memberships beside the correctness, in the distances between experts
@@ -152,6 +156,12 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
         Lower and upper bound of the share of all items that each group serves: one pair for all groups, one pair per
         group, or a mapping from names to pairs. None sets no bound.
 
+    evidence : {"answer", "combined"}, default="answer"
+        What speaks for a group in training: that the answer of a member is right, or that the label by the classifier
+        and this answer together is right. Take "combined" if `predict_team` will be called with
+        ``decision="combine"``: groups are then chosen for what they add to the classifier. `error_cost` has no part in
+        it.
+
     prior_weight : float, default=5.0
         Weight of the gate's prior before training. The prior logit of a target is the log of the probability that the
         target is right, given its correctness per class and the classifier's probabilities of the classes; that of the
@@ -286,6 +296,7 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
         "grouping": [StrOptions({"profile", "soft", "hard"})],
         "n_groups": [Interval(numbers.Integral, 1, None, closed="left")],
         "cluster_workload": ["array-like", dict, None],
+        "evidence": [StrOptions({"answer", "combined"})],
     }
 
     def __init__(
@@ -300,6 +311,7 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
         coverage=None,
         workload=None,
         cluster_workload=None,
+        evidence="answer",
         prior_weight=5.0,
         annotation_smoothing=0.001,
         consultation_cost=None,
@@ -352,6 +364,7 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
         self.grouping = grouping
         self.n_groups = n_groups
         self.cluster_workload = cluster_workload
+        self.evidence = evidence
 
     @atomic
     def onboard(self, experts, X, annotations, y=None):
@@ -396,6 +409,25 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
         shape = None if self.clusterer is None else self._shape_at(items)  # one that was not asked for says little
         return None if shape is None else shape[votes.item]
 
+    def _log_likelihood(self, items, votes, y_codes, proba, price, counted=True):
+        if self.evidence == "answer":
+            return super()._log_likelihood(items, votes, y_codes, proba, price, counted)
+        left_out = np.eye(len(self.classes_))[y_codes][votes.item] if counted else None
+        told = answer_log_likelihood(self._roster.answer_model, votes.annotator, votes.label, None, left_out)
+        return table_if_small(combined_evidence(votes, y_codes, proba, told, price, self.annotation_smoothing))
+
+    def _set_target_correctness(self):
+        super()._set_target_correctness()
+        self._target_likelihood = None
+        if self.evidence == "combined" and self._roster.answering is not None:
+            selection = dense_if_small(self._plain_selection())
+            self._target_likelihood = mean_likelihood(self._roster.answer_model, selection)
+
+    def _prior(self, proba):
+        if self.evidence == "answer" or self.prior_weight == 0:
+            return super()._prior(proba)
+        return np.log(np.column_stack([accuracy_with_answer(proba, self._target_likelihood), proba.max(1)]))
+
     def _group_bounds(self):
         return self.cluster_workload if len(self.targets_) else None
 
@@ -418,4 +450,4 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
 
     def _fit_nobody(self, team):
         super()._fit_nobody(team)
-        self.clusterer_, self.grouping_ = None, None
+        self.clusterer_, self.grouping_, self._target_likelihood = None, None, None

@@ -302,6 +302,11 @@ def cross_fitted_logits(build, problem, n_epochs, n_folds, *, seed):
     return RowTable(make, of_fold[0].shape)
 
 
+def table_if_small(evidence):
+    """`Evidence` as an array, unless it is large."""
+    return evidence.table() if is_small(evidence.shape) else evidence
+
+
 class GatedDeferrer(CoverageMixin, BaseDeferrer):
     """Base of the deferrers with a gate that is trained by EM; a subclass defines the targets.
 
@@ -479,9 +484,12 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         """Fit the classifier and return `log_likelihood`, `prior` and, if used, `refresh` of a `GateProblem`."""
         return self._evidence(team.items, team.votes, team.y_codes, self._judge_classifier(team, self.cv), price)
 
-    def _evidence(self, items, votes, y_codes, proba, price):
-        """`log_likelihood` and `prior` of a `GateProblem`, from calibrated probabilities of the classifier."""
-        log_likelihood = self._log_likelihood(items, votes, y_codes, proba, price)
+    def _evidence(self, items, votes, y_codes, proba, price, counted=True):
+        """`log_likelihood` and `prior` of a `GateProblem`, from calibrated probabilities of the classifier.
+
+        `counted` says whether the roster has counted the votes.
+        """
+        log_likelihood = self._log_likelihood(items, votes, y_codes, proba, price, counted)
         return {"log_likelihood": log_likelihood, "prior": self._prior(proba)}
 
     def _judge_classifier(self, team, cv):
@@ -507,7 +515,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         votes, y_codes = check_answers(annotations, len(items), self, "partial_fit"), self._check_truth(X, y)[0]
         self.gate_ = copy.deepcopy(self.gate_)
         proba = self._classifier_proba(items)
-        evidence = self._evidence(items, votes, y_codes, proba, self._price())
+        evidence = self._evidence(items, votes, y_codes, proba, self._price(), counted=False)
         weight = row_weights(self.class_weight, y)
         bounds = self._feasible(self._bounds(self._roster))
         self._train(
@@ -537,10 +545,10 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         """Likelihood (C, C) of the true class, the row, given an answer."""
         return check_error_cost(self.error_cost, len(self.classes_), self.annotation_smoothing)
 
-    def _log_likelihood(self, items, votes, y_codes, proba, price):
+    def _log_likelihood(self, items, votes, y_codes, proba, price, counted=True):
         """Log-likelihood of the experts and the classifier for the E-step, less the cost of asking."""
         evidence = answer_evidence(votes, y_codes, proba, self._answer_likelihood(), self._correctness, price)
-        return evidence.table() if is_small(evidence.shape) else evidence
+        return table_if_small(evidence)
 
     def _continues(self, items):
         """Whether training continues with the previous gate, which must have the right size."""

@@ -490,10 +490,11 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         -------
         explanation : DataFrame
             One row per item with the columns ``chosen`` (whom to ask first, or "classifier"), ``prediction`` (the
-            label of the classifier), ``preference of ...`` (`predict_deferral_proba`) and ``expected correctness of
-            ...`` for everybody. With annotations, also ``next`` (whom to ask now, or "nobody"), ``label`` and
-            ``confidence`` of the team, and ``change by ...``: by how much the probability of this label would fall
-            without this expert's answer, NaN for experts who have not answered.
+            label of the classifier), ``worth of ...`` (of the first answer of each expert, less the price, in errors),
+            ``least worth`` (from which somebody is asked) and ``expected correctness of ...`` for everybody. With
+            annotations, also ``next`` (whom to ask now, or "nobody"), ``label`` and ``confidence`` of the team, and
+            ``change by ...``: by how much the probability of this label would fall without this expert's answer, NaN
+            for experts who have not answered.
         """
         explanation = super().explain_deferral(X)
         if annotations is None or self.n_experts_ == 0:
@@ -714,6 +715,10 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
     def _set_roster(self, roster):
         self._set_selection(plain_selection(roster.omega))
         self._roster, self.workload_ = roster, roster.details["load"]
+
+    def _explain_scores(self, names, scores):
+        worth = {f"worth of {name}": values for name, values in zip(names[:-1], scores.T, strict=False)}
+        return worth | {"least worth": scores[:, -1]}
 
     # Thresholds.
 

@@ -146,13 +146,13 @@ def route_table(targets, experts, deferral, assignment, index):
     )
 
 
-def explanation_table(names, chosen, labels, preference, correctness, index):
-    """Explanation of the decisions as a table; `names` are the targets and, last, "classifier"."""
+def explanation_table(names, chosen, labels, scored, correctness, index):
+    """Explanation of the decisions as a table, with the columns `scored`; `names` are the targets and "classifier"."""
     import pandas as pd
 
     return pd.DataFrame(
         {"chosen": np.array(names, dtype=object)[chosen], "prediction": labels}
-        | {f"preference of {n}": p for n, p in zip(names, preference.T, strict=True)}
+        | scored
         | {f"expected correctness of {n}": c for n, c in zip(names, correctness.T, strict=True)},
         index=index,
     )

@@ -247,6 +247,9 @@ def test_the_explanation_tells_what_each_answer_changed(team, future):
     proba = team.predict_team_proba(X, some)
     assert_array_equal(table["label"], team.predict_team(X, some))
     assert_allclose(table["confidence"], proba.max(1))
+    scores = team.decision_function(X)
+    assert_allclose(table[[f"worth of {j}" for j in range(N_EXPERTS)]], scores[:, :-1])
+    assert_array_equal(table["least worth"], np.full(30, team.threshold_))
     who = team.next_expert(X, some)
     assert table["next"].tolist() == ["nobody" if j < 0 else j for j in who]
     for j in range(N_EXPERTS):

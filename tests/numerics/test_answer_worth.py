@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from sklearn_l2d._numerics import _matrices
 from sklearn_l2d._numerics._answer_model import answer_log_likelihood, fit_answer_model
-from sklearn_l2d._numerics._answer_worth import answer_worth, worth_of_some
+from sklearn_l2d._numerics._answer_worth import accuracy_with_answer, answer_worth, mean_likelihood, worth_of_some
 from sklearn_l2d._numerics._fusion import Exponents
 
 N_EXPERTS = 4
@@ -79,3 +79,18 @@ def test_another_answer_is_worth_less_if_people_err_alike():
         assert less.sum() < more.sum()
     alone = [answer_worth(proba, np.full(7, t), model, Exponents()) for t in (0, 3)]
     assert_allclose(*alone)
+
+
+def test_accuracy_with_an_answer_is_that_of_the_mean_member(monkeypatch):
+    monkeypatch.setattr(_matrices, "_CHUNK", 40)
+    model, proba, _ = random_case(3)
+    selection = np.array([[0.5, 0.5, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]])
+    likelihood = mean_likelihood(model, selection)  # truth, group, answer
+    assert_allclose(likelihood[:, :2].sum(2), 1)
+    for j, a in product(range(N_EXPERTS), range(3)):
+        one = np.exp(answer_log_likelihood(model, np.array([j]), np.array([a]))[0])
+        assert_allclose(mean_likelihood(model, np.eye(N_EXPERTS)[[j]])[:, 0, a], one)
+    accuracy = accuracy_with_answer(proba, likelihood)
+    for i, group in product(range(len(proba)), range(2)):
+        expected = sum(max(proba[i, y] * likelihood[y, group, a] for y in range(3)) for a in range(3))
+        assert accuracy[i, group] == pytest.approx(expected)

@@ -18,7 +18,8 @@ from .._worlds import SETS, World
 BUDGETS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
 _SIZES = (25, 50)
 _GRID = (*np.arange(0, 2, 0.05), *np.arange(2, 4.1, 0.25))  # of the panel, whose achieved answers are not the requested
-_BOUNDED, _BOUNDED_SETS = "member of a group", ("music_genre", "cifar10, 100 experts")
+_BOUNDED, _BOUNDED_SETS = "member of a group", ("music_genre", "cifar10, 100 experts", "cue_conflict")
+_WAYS = "area, as it is", "area, fused", "area, combined evidence"
 
 
 class Task(NamedTuple):
@@ -231,9 +232,18 @@ def measure(cells):
 
 
 def _members(task):
-    """Area if a random member of the chosen group decides, and if the member's answer is fused with the classifier."""
+    """Areas if a random member of the chosen group decides, and if the answer is fused with the classifier.
+
+    The last one is that of a gate whose evidence is the fused label.
+    """
+    (as_it_is, fused), (_, combined) = (_areas_of_members(task, evidence) for evidence in ("answer", "combined"))
+    return dict(zip(_WAYS, (as_it_is, fused, combined), strict=True))
+
+
+def _areas_of_members(task, evidence):
+    """Areas by the answers of members as they are, and fused."""
     world, method = task.world, DEFERRERS["groups"]
-    groups = method.build(world, **method.options).set_params(workload=(0.0, 1 / world.n_experts))
+    groups = method.build(world, **method.options).set_params(workload=(0.0, 1 / world.n_experts), evidence=evidence)
     fit(groups, task.data)
     path = groups.coverage_path(COVERAGES, X_unlabeled=task.data["X_unlabeled"])
     y, annotations = world.y[world.test], world.annotations[world.test]
@@ -242,11 +252,8 @@ def _members(task):
     alone[np.arange(len(item)), expert] = annotations[item, expert]
     fused = np.zeros(annotations.shape, dtype=bool)
     fused[item, expert] = groups.predict_team(world.X[world.test][item], alone, decision="combine") == y[item]
-    ways = {"as it is": annotations == y[:, None], "fused": fused}
-    return {
-        f"area, {way}": coverage_accuracy_auc(*zip(*(team_point(world, system, right) for system in path), strict=True))
-        for way, right in ways.items()
-    }
+    for right in (annotations == y[:, None], fused):
+        yield coverage_accuracy_auc(*zip(*(team_point(world, system, right) for system in path), strict=True))
 
 
 # What the panel must reach with 25 labels by name, by the number of answers per item.
@@ -353,14 +360,16 @@ def _must_reach(records):
 def _members_table(records):
     rows = []
     for dataset, size in _places(records):
-        alone, fused = (select(records, f"area, {w}", dataset=dataset, size=size) for w in ("as it is", "fused"))
+        alone, fused, combined = (select(records, way, dataset=dataset, size=size) for way in _WAYS)
         lead = np.subtract(fused, alone).mean()
-        rows.append([dataset, size, spread(alone), spread(fused), paired(fused, alone), yes(lead >= _LEAD)])
-    columns = ["set", "N'", "as it is", "fused", "fused - as it is (standard error)", f"ahead by {_LEAD}"]
+        areas = map(spread, (alone, fused, combined))
+        rows.append([dataset, size, *areas, paired(fused, alone), yes(lead >= _LEAD), paired(combined, fused)])
+    columns = ["set", "N'", "as it is", "fused", "fused, combined evidence", "fused - as it is (standard error)",
+               f"ahead by {_LEAD}", "combined evidence - fused"]  # fmt: skip
     note = (
         "Area under the curve of coverage against accuracy, groups, expected over the member of the chosen group, if "
         "nobody may serve more than an even share of all items: the answer is the label, or is fused with the "
-        "classifier."
+        "classifier, by a gate that learns from answers or from fused labels."
     )
     return markdown("A random member's answer under a workload bound", columns, rows, note)
 
