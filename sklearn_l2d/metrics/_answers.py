@@ -48,16 +48,20 @@ def answers_accuracy_curve(panels, X, y, annotations=None):
 
     Examples
     --------
-    >>> from types import SimpleNamespace
-    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn_l2d.datasets import load_digits_crowd
+    >>> from sklearn_l2d.deferral import PanelDeferral
     >>> from sklearn_l2d.metrics import answers_accuracy_curve
-    >>> def panel(asked, labels):
-    ...     replay = SimpleNamespace(asked=np.array(asked), labels=np.array(labels))
-    ...     return SimpleNamespace(replay=lambda X, annotations: replay)
-    >>> panels = [panel([[0, 1], [0, -1]], [1, 0]), panel([[-1], [0]], [0, 0])]
-    >>> answers, accuracy, _ = answers_accuracy_curve(panels, [[0.0], [1.0]], [1, 0], [[1, 1], [0, 1]])
-    >>> answers.tolist(), accuracy.tolist()
-    ([0.5, 1.5], [0.5, 1.0])
+    >>> crowd = load_digits_crowd(random_state=0)
+    >>> team = PanelDeferral(LogisticRegression(C=0.01), random_state=0)
+    >>> team.fit(crowd.X_identified, crowd.y_identified, crowd.annotations, X_unlabeled=crowd.X_anonymous)
+    PanelDeferral(...)
+    >>> panels = team.answers_path([0.0, 1.0, 2.0], crowd.X_anonymous)
+    >>> answers, accuracy, _ = answers_accuracy_curve(panels, crowd.X_test, crowd.y_test, crowd.annotations_test)
+    >>> [f"{value:.1f}" for value in answers]
+    ['0.0', '1.0', '2.1']
+    >>> bool(accuracy[0] < accuracy[1] < accuracy[2])
+    True
     """
     if not hasattr(panels, "__len__") or not all(hasattr(panel, "replay") for panel in panels):
         raise TypeError("panels is no sequence of fitted PanelDeferral; give what answers_path returns, or [panel].")
