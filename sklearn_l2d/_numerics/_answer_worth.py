@@ -13,8 +13,9 @@ def answer_worth(proba, n_answers, model, exponents, cost=None):
 
     The expected gain in accuracy of the decision, or the fall of its expected cost, and a tenth of the mutual
     information of answer and truth, in nats: one answer rarely overturns a decision on its own, but prepares the next.
-    The answer counts as it will in `fuse`, by the power ``b / (1 + r n_answers)`` of its likelihood: the more people
-    have answered, the less is another worth, since people err alike.
+    The answer counts by Bayes' rule with the power ``b / (1 + r n_answers)`` of its likelihood: the more people have
+    answered, the less is another worth, since people err alike. `fuse` also weakens what was known before; then an
+    answer could seem worth less than nothing, and the current probabilities would not be the mean of the later ones.
 
     Parameters
     ----------

@@ -102,7 +102,7 @@ def answer_weights(selection, deferral, votes):
 
 def row_blocks(n_rows, width):
     """Slices of consecutive rows, so few at a time that arrays of `width` numbers for each stay small; at least one."""
-    return _slices(n_rows, _BLOCK // width)
+    return _slices(n_rows, _BLOCK // max(1, width))
 
 
 def row_chunks(n_rows, width):

@@ -11,9 +11,10 @@ from .._numerics._answers import expected_correctness
 from .._numerics._fusion import Exponents, posterior
 from .._numerics._keyed import keyed_uniforms, number_keys
 from .._numerics._matching import match_within
-from .._numerics._matrices import entries, row_blocks, rows_of
+from .._numerics._matrices import entries, row_blocks, row_chunks, rows_of
 
 FEW = 100  # people who are compared about an item
+_DRAWS = 1 << 40  # the numbers of drawn answers begin here, far from those of turns
 _LIKE = 0.01  # people whose answers are worth the same but for this share take turns
 
 
@@ -84,8 +85,12 @@ class Asker(NamedTuple):
 
     def drawn(self, proba, expert, shape, uniform):
         """Answers of one expert about each item, drawn by uniform random numbers from what is expected of them."""
-        chance = (self.likelihood(expert, shape) @ proba[:, :, None])[:, :, 0].cumsum(1)
-        return (uniform[:, None] * chance[:, -1:] >= chance[:, :-1]).sum(1)
+        answers, n_classes = np.empty(len(expert), dtype=int), proba.shape[1]
+        for rows in row_chunks(len(expert), n_classes**2):
+            likelihood = self.likelihood(expert[rows], None if shape is None else shape[rows])
+            chance = (likelihood @ proba[rows, :, None])[:, :, 0].cumsum(1)
+            answers[rows] = (uniform[rows, None] * chance[:, -1:] >= chance[:, :-1]).sum(1)
+        return answers
 
 
 def _taken_in_turn(keys, turns):
@@ -110,9 +115,24 @@ class Open(NamedTuple):
     heard: csr_array | None
     asked: np.ndarray
 
-    def shut(self, rows, n_experts):
+    def few(self, rows, full):
+        """Who is available for some items if that is listed, as positions (len(rows), k); -1 for nobody.
+
+        `full` (M,) says who can take no more.
+        """
+        listed = csr_array(self.available[rows])
+        place = np.arange(listed.nnz) - np.repeat(listed.indptr[:-1], np.diff(listed.indptr))
+        who = np.full((len(rows), place.max(initial=0) + 1), -1)
+        who[rows_of(listed), place] = np.where(listed.data.astype(bool) & ~full[listed.indices], listed.indices, -1)
+        gone = (who[:, :, None] == self.asked[rows][:, None, :]).any(2)
+        if self.heard is not None:
+            row, column = np.nonzero(who >= 0)
+            gone[row, column] |= entries(self.heard[rows], row, who[row, column]) > 0
+        return np.where(gone, -1, who)
+
+    def shut(self, rows, full):
         """Who cannot be asked about some items: bool (len(rows), M)."""
-        shut = np.zeros((len(rows), n_experts), dtype=bool)
+        shut = np.tile(full, (len(rows), 1))
         if issparse(self.available):
             shut |= self.available[rows].toarray() == 0
         elif self.available is not None:
@@ -132,6 +152,28 @@ class Open(NamedTuple):
         return self._replace(asked=np.column_stack([self.asked, step]))
 
 
+class Sample(NamedTuple):
+    """Items to calibrate on: arguments of a `Talk` but for the asker."""
+
+    log_prior: np.ndarray
+    keys: np.ndarray
+    shape: np.ndarray | None
+    available: object
+    draw_keys: np.ndarray
+
+    def at_most(self, n_rows):
+        """Evenly spaced rows, about so many."""
+        some = slice(None, None, max(1, len(self.keys) // n_rows))
+        by_row = self.available is not None and self.available.ndim == 2
+        return Sample(
+            self.log_prior[some],
+            self.keys[some],
+            None if self.shape is None else self.shape[some],
+            self.available[some] if by_row else self.available,
+            self.draw_keys[some],
+        )
+
+
 class Talk:
     """What is known about n items, which changes with every answer.
 
@@ -146,11 +188,14 @@ class Talk:
         What people answer at the items.
     available : None, ndarray or sparse matrix of bool
         Who can be asked.
+    draw_keys : ndarray of uint64 of shape (n,), default=None
+        Keys of the answers that are drawn, where they are not those of the items.
     """
 
     n_scenarios = 1  # of the answers so far, for each item
 
-    def __init__(self, asker, log_prior, keys, shape=None, available=None):
+    def __init__(self, asker, log_prior, keys, shape=None, available=None, draw_keys=None):
+        self.draw_keys = keys if draw_keys is None else draw_keys
         each = np.repeat(np.arange(len(keys)), self.n_scenarios)
         self.asker, self.log_prior, self.keys = asker, log_prior[each], keys
         self.shape = None if shape is None else shape[each]
@@ -187,8 +232,8 @@ class Talk:
         whom = np.repeat(who, self.n_scenarios)
         self.hear(rows, who, self.asker.drawn(self.proba(rows), whom, shape, uniform))
 
-    def compare(self, rows):
-        """Who can be asked about some items, block by block.
+    def compare(self, rows, full=None):
+        """Who can be asked about some items, block by block; `full` (M,) says who can take no more.
 
         Yields
         ------
@@ -199,17 +244,24 @@ class Talk:
         sure : ndarray of bool of shape (n,)
             Whether the label is sure enough.
         """
-        asker, n_experts, d = self.asker, len(self.asker.turns), self.n_scenarios
-        for block in (rows[some] for some in row_blocks(len(rows), n_experts * d)):
-            shut = self.open.shut(block, n_experts)
-            shut[self.size[block] >= asker.most] = True
+        asker, d = self.asker, self.n_scenarios
+        n_experts = len(asker.turns)
+        full = np.zeros(n_experts, dtype=bool) if full is None else full
+        listed = issparse(self.open.available) and n_experts > FEW
+        for block in (rows[some] for some in row_blocks(len(rows), (FEW if listed else n_experts) * d)):
             proba, keys, size = self.proba(block), self.keys[block], self.size[block]
             by_scenario = proba.reshape(len(block), d, -1)
-            who = asker.shortlist(by_scenario.mean(1), keys, shut)
+            if listed:
+                who = self.open.few(block, full)
+                shut = who < 0
+            else:
+                shut = self.open.shut(block, full)
+                who = asker.shortlist(by_scenario.mean(1), keys, shut)
+                shut = shut if who is None else np.take_along_axis(shut, who, axis=1)
             whom = None if who is None else np.repeat(who, d, axis=0)
             net = asker.worth(proba, np.repeat(size, d), np.repeat(keys, d), whom)
             net = net.reshape(len(block), d, -1).mean(1)
-            net[shut if who is None else np.take_along_axis(shut, who, axis=1)] = -np.inf
+            net[shut | (size >= asker.most)[:, None]] = -np.inf
             yield who, net, by_scenario.max(2).mean(1) >= asker.sure
 
     def best(self, rows):
@@ -227,15 +279,36 @@ class Talk:
 
     def next(self, rows, capacity=None):
         """Whom to ask about some items next, -1 where it is time to decide; nobody more often than `capacity` (M,)."""
-        threshold = self.asker.threshold
         if capacity is None:
             who, net, sure = self.best(rows)
-            return np.where(sure | (net < threshold), -1, who)
+            return np.where(sure | (net < self.asker.threshold), -1, who)
+        matched, left, open_ = np.full(len(rows), -1), np.array(capacity), np.arange(len(rows))
+        while len(open_):
+            who, net = self._wanted(rows[open_], left <= 0)
+            found = match_within(net, who, left)
+            matched[open_] = found
+            left -= np.bincount(found[found >= 0], minlength=len(left))
+            if who is None or not (found >= 0).any():
+                break
+            open_ = open_[(found < 0) & np.isfinite(net).any(1)]  # all on their lists are taken, but others may be free
+        return matched
+
+    def _wanted(self, rows, full):
+        """Who is worth asking about some items (n, k), as in `Asker.worth`, and the worth less price, else -inf."""
+        threshold = self.asker.threshold
         parts = [
-            (who, np.where(sure[:, None] | (net < threshold), -np.inf, net)) for who, net, sure in self.compare(rows)
+            (who, np.where(sure[:, None] | (net < threshold), -np.inf, net))
+            for who, net, sure in self.compare(rows, full)
         ]
-        who = None if parts[0][0] is None else np.concatenate([who for who, _ in parts])
-        return match_within(np.concatenate([net for _, net in parts]), who, capacity)
+        if parts[0][0] is None:
+            return None, np.concatenate([net for _, net in parts])
+        longest = max(who.shape[1] for who, _ in parts)
+        wide = [
+            (np.pad(who, ((0, 0), (0, longest - who.shape[1])), constant_values=-1),
+             np.pad(net, ((0, 0), (0, longest - net.shape[1])), constant_values=-np.inf))
+            for who, net in parts
+        ]  # fmt: skip
+        return tuple(np.concatenate(part) for part in zip(*wide, strict=True))
 
     def without_each(self, votes):
         """Probabilities (n_answers, C) of the truth without each of the answers `votes` that were heard."""
@@ -248,7 +321,7 @@ class Talk:
         return (rows[:, None] * self.n_scenarios + np.arange(self.n_scenarios)).ravel()
 
     def _uniform(self, rows, step):
-        return keyed_uniforms(self.keys[rows], number_keys(step))
+        return keyed_uniforms(self.draw_keys[rows], number_keys(_DRAWS + step))
 
     def _log_likelihood(self, places, who, answers):
         shape = None if self.shape is None else self.shape[places]

@@ -410,7 +410,7 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
         return None if shape is None else shape[votes.item]
 
     def _log_likelihood(self, items, votes, y_codes, proba, price, counted=True):
-        if self.evidence == "answer":
+        if self._target_likelihood is None:
             return super()._log_likelihood(items, votes, y_codes, proba, price, counted)
         left_out = np.eye(len(self.classes_))[y_codes][votes.item] if counted else None
         told = answer_log_likelihood(self._roster.answer_model, votes.annotator, votes.label, None, left_out)
@@ -424,7 +424,7 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
             self._target_likelihood = mean_likelihood(self._roster.answer_model, selection)
 
     def _prior(self, proba):
-        if self.evidence == "answer" or self.prior_weight == 0:
+        if self._target_likelihood is None or self.prior_weight == 0:
             return super()._prior(proba)
         return np.log(np.column_stack([accuracy_with_answer(proba, self._target_likelihood), proba.max(1)]))
 

@@ -170,7 +170,7 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
         check_in_one_target(share_bounds(self.coverage, self.workload, None, self.experts_, []), self.experts_)
 
     def _bounds(self, roster):
-        workload = of_roster(self.workload, "workload", self._fit_experts, roster.experts, 1)
+        workload = of_roster(self.workload, "workload", self._fit_experts, roster, 1)
         return share_bounds(self.coverage, workload, None, roster.experts, self.targets_)
 
     def _learn(self, team):
@@ -235,7 +235,7 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
 
     def _price(self):
         """Cost of asking each expert (M,), in errors."""
-        cost = of_roster(self.consultation_cost, "consultation_cost", self._fit_experts, self.experts_, 0)
+        cost = of_roster(self.consultation_cost, "consultation_cost", self._fit_experts, self._roster, 0)
         return expert_prices(cost, self.experts_)
 
     def _add_targets(self, names):

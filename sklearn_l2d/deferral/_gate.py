@@ -449,7 +449,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         return None
 
     def _of_roster(self, parameter, roster, common_ndim):
-        return of_roster(getattr(self, parameter), parameter, self._fit_experts, roster.experts, common_ndim)
+        return of_roster(getattr(self, parameter), parameter, self._fit_experts, roster, common_ndim)
 
     def _learn(self, team):
         self._form_targets(team)

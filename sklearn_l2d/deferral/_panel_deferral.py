@@ -14,7 +14,7 @@ from .._numerics._prices import find_prices
 from .._numerics._risk_control import confidence_bound, n_items_needed
 from .._sklearn import HasMethods, Interval, atomic, check_weights, warn
 from .._validation import check_all_known, check_answers
-from ._asking import FEW, Asker, Panel, Replay, Talk, draw_questions, hear_recorded
+from ._asking import FEW, Asker, Panel, Replay, Sample, Talk, draw_questions, hear_recorded
 from ._base import BaseDeferrer
 from ._behaviours import BehavioursMixin, expert_membership, fit_clusterer
 from ._duel import Duel
@@ -59,7 +59,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
 
     consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
         Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from
-        names of experts to costs. Somebody is asked as long as the answer is worth more.
+        names of experts to costs. Somebody is asked as long as the answer is worth as much: the fall of the expected
+        errors, and a tenth of an error for each nat of information, which may overturn the label later.
 
     max_answers : int, default=None
         Largest number of answers to an item; None sets no limit.
@@ -126,11 +127,11 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
     panel_threshold_ : float
         The same for panels that are chosen before any answer.
     confidence_threshold_ : float
-        Probability of the label from which nobody else is asked; inf without `target_accuracy`, or if it takes all
-        answers.
+        Largest probability of a class from which nobody else is asked; inf without `target_accuracy`, or if it takes
+        all answers.
     prices_ : ndarray of shape (n_experts,)
-        Price of asking each expert: `consultation_cost`, and what keeps the bounds of `workload`. 0 for newcomers until
-        `recalibrate`, unless they have a `consultation_cost`.
+        Price of asking each expert: `consultation_cost`, and a toll that keeps the bounds of `workload`. Newcomers have
+        the toll of whoever is as accurate until `recalibrate`.
     answers_ : float
         Expected number of answers per item, on `X_unlabeled` or else the labelled items.
     coverage_ : float
@@ -294,9 +295,20 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         -------
         asked : ndarray of bool of shape (n_samples, n_experts)
             Columns in the order of `experts_`. The classifier decides the items of rows without True. With `answers`,
-            panels have this mean size, too; the same number of answers one by one tells more.
+            panels have about this mean size, too; the same number of answers one by one tells more.
+
+        Raises
+        ------
+        ValueError
+            If `available` or `capacity` do not fit the experts, or with `target_accuracy`, which is only promised if
+            people are asked one by one.
         """
         check_is_fitted(self)
+        if self._promised is not None:
+            raise ValueError(
+                "target_accuracy holds where people are asked one by one, not for panels that are chosen at once; call "
+                "next_expert, or fit with answers or consultation_cost."
+            )
         items = self._check_items(X)
         available, capacity = self._check_available(available, len(items)), self._check_capacity(capacity)
         asked = np.zeros((len(items), self.n_experts_), dtype=bool)
@@ -502,7 +514,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         items, rows = self._check_items(X), np.arange(len(explanation))
         votes, talk = check_answers(annotations, len(rows), self, "explain_deferral"), self._talk(items)
         talk.hear_votes(votes)
-        proba, label = talk.proba(rows), self._decided(talk.proba(rows))
+        proba = talk.proba(rows)
+        label = self._decided(proba)
         code = np.searchsorted(self.classes_, label)
         change = np.full(votes.shape, np.nan)
         without = talk.without_each(votes)[np.arange(len(votes.item)), code[votes.item]]
@@ -515,7 +528,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
     # Budgets.
 
     def answers_path(self, budgets, X_unlabeled, available=None):
-        """Copies of the deferrer at several mean numbers of answers, which share all but their thresholds.
+        """Copies of the deferrer at several mean numbers of answers, which share all that is learnt.
 
         Parameters
         ----------
@@ -529,7 +542,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         Returns
         -------
         deferrers : list of PanelDeferral
-            Fitted copies, in the order of `budgets`; each has its `answers_`.
+            Fitted copies, in the order of `budgets`; each has its own thresholds and `answers_`, and neither
+            `target_accuracy` nor `consultation_cost`.
 
         Raises
         ------
@@ -540,15 +554,20 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         items, budgets = self._check_unlabeled(X_unlabeled), [float(b) for b in budgets]
         available = self._check_available(available, len(items))
         path = [
-            self._copy_with(answers=b, target_accuracy=None, consultation_cost=None, confidence_threshold_=np.inf)
+            self._copy_with(
+                answers=b, target_accuracy=None, consultation_cost=None, confidence_threshold_=np.inf, _promised=None
+            )
             for b in budgets
         ]
         for deferrer in path:
             deferrer._check_request()
         if self.n_experts_ == 0:
+            for deferrer in path:
+                deferrer._report_nobody()
             return path
-        sample = self._sample(items, available)
-        drawn = None if self.requested_bounds_.bind_experts else self._draw_twice(sample, max(budgets, default=0.0))
+        sample, drawn = self._sample(items, available), None
+        if path and not self.requested_bounds_.bind_experts:
+            drawn = path[0]._draw_twice(sample, max(budgets))
         for deferrer in path:
             deferrer._set_thresholds(sample, drawn)
         return path
@@ -567,14 +586,27 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         Returns
         -------
         self : PanelDeferral
-            The deferrer with new thresholds. `confidence_threshold_` stays as it is: it needs labelled items.
+            The deferrer with new thresholds. With `target_accuracy`, nothing changes but what is reported, such as
+            `answers_`: who is asked is part of what is promised.
+
+        Raises
+        ------
+        ValueError
+            If `target_accuracy` is not that of `fit`, or more is requested than people can answer.
         """
         check_is_fitted(self)
         items = self._check_unlabeled(X_unlabeled)
         available = self._check_available(available, len(items))
         self._check_request()
-        if self.n_experts_:
-            self._set_thresholds(self._sample(items, available))
+        request = self._request()
+        if request != self._promised:
+            if request is not None:
+                raise ValueError(
+                    f"target_accuracy={self.target_accuracy} and its settings are not those of fit; they need labelled "
+                    "items: fit again."
+                )
+            self._promised, self.confidence_threshold_ = None, np.inf
+        self._calibrate_on(items, available)
 
     @property
     def prices_(self):
@@ -585,30 +617,31 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
 
     def _check_settings(self, y):
         super()._check_settings(y)
-        given = [name for name in _STOPS if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise ValueError(
-                f"{' and '.join(given)} are given, but only one can say when to stop asking; drop the rest."
-            )
         error_costs(self.error_cost, len(self.classes_))
+        self._consultation_prices()
         self._check_request()
 
     def _check_request(self):
-        """Refuse a mean number of answers or bounds that nobody can meet."""
+        """Refuse two rules to stop, and a mean number of answers or bounds that nobody can meet."""
+        given = [name for name in _STOPS if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} are given, but only one can say when to stop; drop the rest.")
         bounds, n_experts, budget = self._bounds(self._roster), self.n_experts_, self._budget()
-        expert_prices(
-            of_roster(self.consultation_cost, "consultation_cost", self._fit_experts, self.experts_, 0), self.experts_
-        )
-        if budget is None or not n_experts:
+        if not n_experts:
             return
         most = min(n_experts, self.max_answers or n_experts)
-        if not 0 <= budget <= most:
+        if budget is not None and not 0 <= budget <= most:
             raise ValueError(
                 f"answers={budget:g} per item, but {n_experts} experts and max_answers={self.max_answers} make 0 to "
                 f"{most}; change one of them."
             )
         low, high = bounds.expert_lower[:-1].sum(), bounds.expert_upper[:-1].sum()
-        if not low - 1e-9 <= budget <= high + 1e-9:
+        if budget is None and low > most + 1e-9:
+            raise ValueError(
+                f"workload asks all {n_experts} experts together for {low:g} answers per item or more, but there can "
+                f"be {most}; lower its bounds, or raise max_answers."
+            )
+        if budget is not None and not low - 1e-9 <= budget <= high + 1e-9:
             raise ValueError(
                 f"answers={budget:g} per item, but workload lets all {n_experts} experts together give {low:g} to "
                 f"{high:g}; change one of them."
@@ -650,7 +683,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         return team
 
     def _bounds(self, roster):
-        workload = of_roster(self.workload, "workload", self._fit_experts, roster.experts, 1)
+        workload = of_roster(self.workload, "workload", self._fit_experts, roster, 1)
         return share_bounds(None, workload, None, roster.experts, self.targets_ if hasattr(self, "targets_") else [])
 
     def _learn(self, team):
@@ -664,22 +697,28 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         self.n_iter_, self.history_ = 0, []
 
     def _learn_answers(self, team):
-        log_prior, items = self._judged, team.items
+        log_prior, items, self._promised = self._judged, team.items, self._request()
         super()._learn_answers(team)
-        self.confidence_threshold_ = np.inf
-        if self.target_accuracy is not None:
-            self.confidence_threshold_ = self._bound_error(*vars(self).pop("_held_out"))
         if team.unlabeled is not None:
             items, log_prior = team.unlabeled, None
-        self._set_thresholds(self._sample(items, None, log_prior))
+        # tolls, which decide who is asked, are fixed before the held-out items are looked at
+        self.confidence_threshold_ = np.inf if self._promised is None else self.target_accuracy
+        sample = self._sample(items, None, log_prior)
+        self._set_thresholds(sample)
+        if self._promised is not None:
+            self.confidence_threshold_ = self._bound_error(*vars(self).pop("_held_out"))
+            self._measure_questions(sample)
 
     def _fit_nobody(self, team):
         super()._fit_nobody(team)
         self._roster = self._roster._replace(details=_new_details(0))
         self.clusterer_, self.answers_, self.constraint_violation_ = None, 0.0, 0.0
         self.threshold_ = self.panel_threshold_ = self.confidence_threshold_ = np.inf
+        self._promised = None
 
     def _scores(self, items):
+        if self.n_experts_ == 0:
+            return np.full((len(items), len(self.targets_) + 1), -np.inf)
         talk, rows = self._talk(items), np.arange(len(items))
         scores, start = np.full((len(items), len(self.targets_) + 1), -np.inf), 0
         for who, net, sure in talk.compare(rows):
@@ -702,6 +741,18 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
             return deferral
         return self._talk(items, available).next(np.arange(len(items)), capacity)
 
+    def _assign(self, X, available, capacity, on_overflow):
+        if on_overflow not in ("classifier", "raise"):
+            raise ValueError(f"on_overflow={on_overflow!r} is neither 'classifier' nor 'raise'.")
+        assignment = self.next_expert(X, available=available, capacity=capacity)
+        lost = int(((self.predict_deferral(X) >= 0) & (assignment < 0)).sum()) if on_overflow == "raise" else 0
+        if lost:
+            raise ValueError(
+                f"{lost} of {len(assignment)} items found nobody free who is worth asking; raise `capacity` or make "
+                "more experts `available`."
+            )
+        return self._target_of(assignment), assignment
+
     def _answer_shape(self, items, votes):
         shape = self._shape_at(items)
         return None if shape is None else shape[votes.item]
@@ -710,11 +761,19 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         return error_costs(self.error_cost, len(self.classes_))
 
     def _describe(self, items, y_codes, votes):
-        return _new_details(votes.shape[1], first=self._roster.details["turn"].max(initial=-1) + 1)
+        details = _new_details(votes.shape[1], first=self._roster.details["turn"].max(initial=-1) + 1)
+        return details | dict.fromkeys(("toll", "panel_toll"), np.full(votes.shape[1], np.nan))  # see `_set_roster`
 
     def _set_roster(self, roster):
+        tolls = {
+            name: _like_others(roster.details[name], roster.correctness.mean(1)) for name in ("toll", "panel_toll")
+        }
+        roster = roster._replace(details=roster.details | tolls)
         self._set_selection(plain_selection(roster.omega))
         self._roster, self.workload_ = roster, roster.details["load"]
+        self.answers_ = float(self.workload_.sum())
+        if self._bounds(roster).bind_experts:
+            warn("workload: its bounds were met by another roster; call recalibrate.")
 
     def _explain_scores(self, names, scores):
         worth = {f"worth of {name}": values for name, values in zip(names[:-1], scores.T, strict=False)}
@@ -723,7 +782,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
     # Thresholds.
 
     def _consultation_prices(self):
-        cost = of_roster(self.consultation_cost, "consultation_cost", self._fit_experts, self.experts_, 0)
+        cost = of_roster(self.consultation_cost, "consultation_cost", self._fit_experts, self._roster, 0)
         return expert_prices(cost, self.experts_)
 
     def _budget(self):
@@ -757,7 +816,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         return kind(self._asker(**changes), self._log_prior(items), self._keys(items), self._shape_at(items), available)
 
     def _sample(self, items, available, log_prior=None):
-        """Arguments of a `Talk`, but for the asker, about enough items to calibrate on: some of many, or a few copied.
+        """`Sample` of enough items to calibrate on: some of many, or a few several times.
 
         `log_prior` is that of the classifier, which is computed if it is None.
         """
@@ -769,39 +828,83 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         items = items[rows]
         log_prior = self._log_prior(items) if log_prior is None else log_prior[rows]
         each = np.tile(np.arange(len(rows)), max(1, n_enough // (2 * len(rows))))
-        copy, shape = np.arange(len(each)) // len(rows), self._shape_at(items)
+        time, shape = (np.arange(len(each)) // len(rows)).astype(np.uint64), self._shape_at(items)
         if available is not None and available.ndim == 2:
             available = available[rows][each]
-        keys = self._keys(items)[each] + copy.astype(np.uint64)  # other draws for every copy
-        return log_prior[each], keys, None if shape is None else shape[each], available
+        keys = self._keys(items)[each]
+        return Sample(log_prior[each], keys, None if shape is None else shape[each], available, keys + time)
 
     def _draw_twice(self, sample, budget):
         """`Questions` about a sample without tolls, one after the other and as panels."""
         asker = self._asker(price=self._consultation_prices(), threshold=self._fixed_threshold())
-        return draw_questions(Talk(asker, *sample), budget), draw_questions(Panel(asker, *_some_rows(sample)), budget)
+        return draw_questions(Talk(asker, *sample), budget), draw_questions(
+            Panel(asker, *sample.at_most(_ROWS_OF_PANELS)), budget
+        )
 
     def _set_thresholds(self, sample, drawn=None):
         """Set the thresholds and tolls, and what follows from them; the questions of `_draw_twice` may be given."""
-        bounds, budget, no_toll = self._bounds(self._roster), self._budget(), np.zeros(self.n_experts_)
-        lower, upper = bounds.expert_lower[:-1], bounds.expert_upper[:-1]
+        bounds, no_toll = self._bounds(self._roster), np.zeros(self.n_experts_)
         if bounds.bind_experts:
+            lower, upper = bounds.expert_lower[:-1], bounds.expert_upper[:-1]
             toll, questions = self._bounded(Talk, sample, lower, upper, no_toll)
-            panel_toll, panels = self._bounded(Panel, _some_rows(sample), lower, upper, toll)
+            few = sample.at_most(_ROWS_OF_PANELS)
+            panel_toll, panels = (toll, questions) if self._promised else self._bounded(Panel, few, lower, upper, toll)
         else:
             toll = panel_toll = no_toll
-            questions, panels = self._draw_twice(sample, budget) if drawn is None else drawn
+            questions, panels = self._draw_twice(sample, self._budget()) if drawn is None else drawn
         self.threshold_, self.panel_threshold_ = self._threshold_of(questions), self._threshold_of(panels)
+        tolls = {"toll": toll, "panel_toll": panel_toll}
+        self._roster = self._roster._replace(details=self._roster.details | tolls)
+        self._report_questions(questions, panels)
+
+    def _measure_questions(self, sample):
+        """Report what the present thresholds and tolls ask about a sample."""
+        self._report_questions(draw_questions(Talk(self._asker(), *sample)))
+
+    def _report_questions(self, questions, panels=None):
+        """Set what follows from questions that were drawn about a sample, and warn of workloads out of their bounds."""
+        bounds = self._bounds(self._roster)
         load = questions.loads(self.threshold_, self.n_experts_)
-        found = {"toll": toll, "panel_toll": panel_toll, "load": load}
-        self._roster = self._roster._replace(details=self._roster.details | found)
+        self._roster = self._roster._replace(details=self._roster.details | {"load": load})
         self._report_shares(self._first_shares(questions))
         self.workload_, self.answers_ = load, float(load.sum())
-        self.constraint_violation_ = float(np.maximum(load - upper, lower - load).max(initial=0.0))
-        if self.constraint_violation_ > _VIOLATION:
+        loads = [load] if panels is None else [load, panels.loads(self.panel_threshold_, self.n_experts_)]
+        violations = [
+            np.maximum(some - bounds.expert_upper[:-1], bounds.expert_lower[:-1] - some).max(initial=0.0)
+            for some in loads
+        ]
+        self.constraint_violation_ = float(violations[0])
+        if max(violations) > _VIOLATION:
             warn(
-                f"workload: the expected workloads are up to {self.constraint_violation_:.3f} outside of their bounds, "
-                "since no prices were found that keep them; loosen the bounds, or give more X_unlabeled."
+                f"workload: the expected workloads are up to {max(violations):.3f} outside of their bounds, since no "
+                "prices were found that keep them; loosen the bounds, or give more X_unlabeled."
             )
+        budget = self._budget()
+        if budget is not None and self.answers_ < budget - _VIOLATION:
+            warn(
+                f"answers={budget:g} per item, but the available experts give {self.answers_:.2f} at most; everybody "
+                "who is available will be asked."
+            )
+
+    def _calibrate_on(self, items, available):
+        """Set the thresholds by items, or only report what they ask if they are part of a promise."""
+        if self.n_experts_ == 0:
+            self._report_nobody()
+        elif self._promised is None:
+            self._set_thresholds(self._sample(items, available))
+        else:
+            self._measure_questions(self._sample(items, available))
+
+    def _report_nobody(self):
+        """Report that there is nobody to ask."""
+        self._report_shares(np.append(np.zeros(len(self.targets_)), 1.0))
+        self.workload_, self.answers_, self.constraint_violation_ = np.zeros(0), 0.0, 0.0
+
+    def _request(self):
+        """What a promise depends on, None without `target_accuracy`."""
+        if self.target_accuracy is None:
+            return None
+        return self.target_accuracy, self.confidence_level, self.max_answers, str(self.workload)
 
     def _bounded(self, kind, sample, lower, upper, start):
         """Tolls that keep the workloads of a kind of `Talk` about a sample within bounds, and the questions then."""
@@ -843,11 +946,10 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         talk = self._talk(items, threshold=-np.inf, sure=np.inf)
         confidence, wrong = [], []
         for rows in hear_recorded(talk, votes.to_sparse()):
-            proba = talk.proba(rows)
-            confidence.append(np.full(len(talk), np.nan))
-            confidence[-1][rows] = proba.max(1)
-            wrong.append(np.zeros(len(talk), dtype=bool))
-            wrong[-1][rows] = self._decided(proba) != y[rows]
+            proba, sure, missed = talk.proba(rows), np.full(len(talk), np.nan), np.zeros(len(talk), dtype=bool)
+            sure[rows], missed[rows] = proba.max(1), self._decided(proba) != y[rows]
+            confidence.append(sure)
+            wrong.append(missed)
         error, level = 1 - self.target_accuracy, self.confidence_level
         threshold, n_wrong = confidence_bound(np.column_stack(confidence), np.column_stack(wrong), error, level)
         if threshold is None:
@@ -865,7 +967,10 @@ def _new_details(n_experts, first=0):
     return nothing | {"turn": first + np.arange(n_experts)}
 
 
-def _some_rows(sample):
-    """The same arguments of a `Talk` for fewer items."""
-    some = slice(None, None, max(1, len(sample[0]) // _ROWS_OF_PANELS))
-    return [part if part is None or part.shape[0] < len(sample[0]) else part[some] for part in sample]
+def _like_others(toll, accuracy):
+    """Tolls (M,) where NaN, those of newcomers, is replaced by the toll of the expert of the nearest accuracy (M,)."""
+    old = np.flatnonzero(np.isfinite(toll))
+    if not len(old):
+        return np.where(np.isnan(toll), 0.0, toll)
+    nearest = old[np.abs(accuracy[:, None] - accuracy[old]).argmin(1)]
+    return np.where(np.isnan(toll), toll[nearest], toll)

@@ -35,6 +35,8 @@ class Roster(NamedTuple):
         Accuracy to expect of each expert before any answer, where more than that of everybody is known; else NaN.
     answering : AnswerModel or None
         How the experts of `fit` answer; its priors are those of everybody.
+    left : tuple
+        Names of those who have left or were replaced.
     """
 
     experts: np.ndarray
@@ -46,6 +48,7 @@ class Roster(NamedTuple):
     details: dict
     likely: np.ndarray
     answering: AnswerModel | None = None
+    left: tuple = ()
 
     @property
     def correctness(self):
@@ -80,14 +83,15 @@ class Roster(NamedTuple):
     def without(self, names):
         """The roster without some of the experts."""
         gone = set(names)
-        return self._rows(np.array([name not in gone for name in self.experts], dtype=bool))
+        stay = np.array([name not in gone for name in self.experts], dtype=bool)
+        return self._rows(stay)._replace(left=(*self.left, *self.experts[~stay]))
 
     def joined_by(self, newcomers):
         """The roster with newcomers, given as a `Roster`; they replace experts of the same name."""
         kept = self.without(newcomers.experts)
         together = {name: stacked(getattr(kept, name), getattr(newcomers, name)) for name in _BY_EXPERT}
         details = {name: np.concatenate([kept.details[name], newcomers.details[name]]) for name in self.details}
-        return self._replace(**together, details=details)
+        return self._replace(**together, details=details, left=kept.left)
 
     def check_names(self, names):
         """Refuse names that are not on the roster."""

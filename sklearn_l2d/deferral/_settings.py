@@ -186,28 +186,29 @@ def select_members(omega, shares, bounds, names=None, *, check=True):
     return selection
 
 
-def of_roster(setting, parameter, fitted, experts, common_ndim):
+def of_roster(setting, parameter, fitted, roster, common_ndim):
     """Setting for the experts of a roster, by name, so that each expert of `fit` keeps its value.
 
     Parameters
     ----------
     setting : object
         Value of the parameter: one for all experts (with `common_ndim` dimensions), one for each of `fitted`, or a
-        mapping.
+        mapping, which may name experts who have left.
     parameter : str
         Name of the parameter.
-    fitted, experts : ndarrays of names
-        Experts of `fit`, and experts of the roster.
+    fitted : ndarray of names
+        Experts of `fit`.
+    roster : Roster
     common_ndim : int
         Number of dimensions of a value for all experts.
     """
     if setting is None or hasattr(setting, "items"):
-        gone = set(fitted) - set(experts)
+        gone = {*fitted, *roster.left} - set(roster.experts)
         return {name: value for name, value in (setting or {}).items() if name not in gone} or None
     values = as_floats(setting, parameter)
     if values.ndim == common_ndim or len(values) != len(fitted):
         return setting
-    return of_roster(dict(zip(fitted, values, strict=True)), parameter, fitted, experts, common_ndim)
+    return of_roster(dict(zip(fitted, values, strict=True)), parameter, fitted, roster, common_ndim)
 
 
 def row_weights(class_weight, y):

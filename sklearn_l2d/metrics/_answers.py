@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from .._annotated_target import split_target
+from .._validation import check_all_known
 
 
 def answers_accuracy_curve(panels, X, y, annotations=None):
@@ -68,6 +69,8 @@ def answers_accuracy_curve(panels, X, y, annotations=None):
     if len(panels) == 0:
         raise ValueError("panels is empty; give at least one fitted PanelDeferral.")
     y, annotations = split_target(y, annotations)
+    for panel in panels:
+        check_all_known(y, getattr(panel, "unlabeled_label", None), "answers_accuracy_curve")
     y = column_or_1d(y)
     check_consistent_length(X, y, annotations)
     points = []

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_l2d import AnnotatorLDA
@@ -50,9 +51,9 @@ def future():
 
 
 @pytest.mark.parametrize("answers", [0.25, 1.0, 2.5])
-def test_new_items_get_the_requested_mean_number_of_answers(answers, future):
-    X, y, given = future
-    team = fit(answers=answers)
+def test_new_items_get_the_requested_mean_number_of_answers(answers):
+    X, y, given = make_team(30_000, 7)  # so many that chance is within .02
+    team = fit(answers=answers, n=2000, unlabeled=10_000)
     assert team.answers_ == pytest.approx(answers, abs=0.001)
     replay = team.replay(X, given)
     assert replay.n_answers.mean() == pytest.approx(answers, abs=0.03)
@@ -182,9 +183,9 @@ def test_panels_have_the_requested_mean_size(future):
     assert_array_equal(np.concatenate([team.consult(X[[i]]) for i in range(50)]), panel[:50])
 
 
-def test_no_more_than_the_largest_number_of_answers(future):
-    X, _, given = future
-    team = fit(answers=1.5, max_answers=2)
+def test_no_more_than_the_largest_number_of_answers():
+    X, _, given = make_team(30_000, 7)
+    team = fit(answers=1.5, max_answers=2, unlabeled=10_000)
     replay = team.replay(X, given)
     assert replay.n_answers.max() == 2
     assert replay.n_answers.mean() == pytest.approx(1.5, abs=0.03)
@@ -356,6 +357,7 @@ def test_without_experts_the_classifier_decides():
         ({"answers": 2.0, "workload": (0, 0.2)}, r"answers=2 per item, but workload lets all 6 .* 0 to 1.2"),
         ({"workload": {"who": (0, 1)}}, r"workload names \['who'\]"),
         ({"error_cost": [[0, 1], [1, 0]]}, "error_cost of shape"),
+        ({"consultation_cost": 0.1, "max_answers": 1, "workload": (0.5, 1)}, "for 3 answers per item or more"),
         ({"answers": -1}, "'answers' parameter"),
         ({"target_accuracy": 1.0}, "'target_accuracy' parameter"),
         ({"max_answers": 0}, "'max_answers' parameter"),
@@ -365,6 +367,136 @@ def test_bad_settings_are_refused_before_work(params, message, monkeypatch):
     monkeypatch.setattr(LogisticRegression, "fit", lambda *_: pytest.fail("a classifier is fitted before"))
     with pytest.raises(ValueError, match=message):
         fit(**params)
+
+
+def test_what_is_promised_is_what_is_asked():
+    """Tolls are part of the rule that the held-out items have tested."""
+    rng = np.random.default_rng(0)
+
+    def crowd(n):
+        y = rng.integers(2, size=n)
+        X = 0.7 * y[:, None] + rng.normal(size=(n, 4))
+        right = rng.random((n, 6)) < [0.6, 0.6, 0.6, 0.97, 0.97, 0.97]
+        return X, y, np.where(right, y[:, None], 1 - y[:, None])
+
+    X, y, given = crowd(600)
+    away = {3: (0, 0), 4: (0, 0), 5: (0, 0)}
+    team = PanelDeferral(LogisticRegression(), target_accuracy=0.7, workload=away, random_state=0).fit(X, y, given)
+    Xt, yt, at = crowd(4000)
+    assert team.score(Xt, yt, at) >= 0.7
+    assert set(np.unique(team.replay(Xt, at).asked)) == {-1, 0, 1, 2}
+    with pytest.raises(ValueError, match="cannot be promised"):
+        clone(team).set_params(target_accuracy=0.95).fit(X, y, given)
+    before = team.threshold_, team.confidence_threshold_, team.prices_.tolist()
+    team.recalibrate(Xt)
+    assert (team.threshold_, team.confidence_threshold_, team.prices_.tolist()) == before
+    with pytest.raises(ValueError, match="are not those of fit; they need labelled"):
+        copy.deepcopy(team).set_params(target_accuracy=0.9).recalibrate(Xt)
+    with pytest.raises(ValueError, match="holds where people are asked one by one"):
+        team.consult(Xt)
+    team.set_params(target_accuracy=None, workload=None, answers=1.0).recalibrate(Xt)
+    assert team.replay(Xt, at).n_answers.mean() == pytest.approx(1.0, abs=0.05)
+    with pytest.raises(ValueError, match="only one can say when to stop"):
+        team.set_params(consultation_cost=0.1).recalibrate(Xt)
+
+
+def test_a_team_of_nobody_goes_on(team, future):
+    X, y, _ = (part[:50] for part in future)
+    team.offboard(list(range(N_EXPERTS)))
+    assert team.score(X, y) == (team.predict(X) == y).mean()
+    assert (team.predict_deferral(X) == -1).all()
+    assert len(team.route(X)) == len(team.explain_deferral(X)) == 50
+    assert team.recalibrate(X).answers_ == 0
+    assert team.coverage_ == 1
+    assert [t.answers_ for t in team.answers_path([1.0], X)] == [0]
+    team.onboard(["new"], X, y[:, None], y)
+    assert (team.next_expert(X) >= 0).any()
+
+
+def test_lists_of_many_people_go_on_where_their_capacity_ends(monkeypatch, future):
+    X = future[0][:200]
+    team = fit(max_answers=1, answers=1.0)
+    capacity = np.array([200, 200, 200, 200, 0, 0])
+    everybody = team.next_expert(X, capacity=capacity)
+    monkeypatch.setattr(_asking, "FEW", 2)
+    assert_array_equal(team.next_expert(X, capacity=capacity) >= 0, everybody >= 0)
+    held = team.next_expert(X, capacity=60)
+    assert np.bincount(held[held >= 0]).max() <= 60
+    assert (held >= 0).sum() == 200
+
+
+def test_who_recorded_an_answer_is_a_short_list(monkeypatch, future):
+    X, _, given = (part[:300] for part in future)
+    given = np.where(np.random.default_rng(0).random(given.shape) < 0.5, given, -1)
+    team = fit(answers=1.5)
+    expected = team.replay(X, given)
+    monkeypatch.setattr(_asking, "FEW", 2)
+    got = team.replay(X, given)
+    assert_array_equal(got.asked, expected.asked)
+    assert_allclose(got.proba, expected.proba)
+
+
+def test_repeated_items_are_counted_as_they_are_asked():
+    rng = np.random.default_rng(0)
+    X, y, answers = make_team(300, 0)
+    kind = rng.integers(0, 5, size=300)
+    X = np.eye(5)[kind]
+    team = PanelDeferral(LogisticRegression(), answers=0.5, random_state=0).fit(X, y, answers, X_unlabeled=X)
+    future = np.eye(5)[rng.integers(0, 5, size=4000)]
+    who = team.next_expert(future)
+    assert_allclose(np.bincount(who[who >= 0], minlength=N_EXPERTS) / 4000, team.workload_, atol=0.25)
+    assert 1 - (who >= 0).mean() == pytest.approx(team.coverage_, abs=0.1)
+
+
+def test_drawn_answers_do_not_depend_on_turns():
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 2
+    answers = np.where(np.arange(600) % 10 < 2, 1 - y, y)
+    X = rng.normal(size=(600, 3))
+    team = PanelDeferral(DummyClassifier(strategy="prior"), random_state=0)
+    team.fit(X, y, np.column_stack([answers, answers]))
+    talk = team._talk(team._check_items(rng.normal(size=(20_000, 3))), threshold=-np.inf)
+    rows = np.arange(20_000)
+    who = talk.next(rows)
+    drawn = talk.asker.drawn(talk.proba(rows), who, None, talk._uniform(rows, 0))
+    assert_allclose([drawn[who == k].mean() for k in (0, 1)], 0.5, atol=0.02)
+
+
+def test_settings_may_name_people_who_have_left(team, future):
+    X, y, given = (part[:100] for part in future)
+    team.onboard(["new"], X, given[:, [5]], y)
+    team.set_params(consultation_cost={"new": 0.05, 5: 0.1}, answers=None).recalibrate(X)
+    team.offboard(["new", 5])
+    assert set(team.next_expert(X)) <= {-1, 0, 1, 2, 3, 4}
+    team.set_params(consultation_cost={"nobody": 0.05})
+    with pytest.raises(ValueError, match="names 'nobody'"):
+        team.next_expert(X)
+
+
+def test_newcomers_do_not_take_all_the_work(future):
+    X, y, given = (part[:1000] for part in future)
+    team = fit(workload=(0, 0.25), answers=1.0)
+    with pytest.warns(UserWarning, match="call recalibrate"):
+        team.onboard(["new"], X[:300], given[:300, [5]], y[:300])
+    assert (team.next_expert(X) == N_EXPERTS).mean() < 0.5
+    team.recalibrate(X)
+    assert team.workload_.max() <= 0.26
+
+
+def test_too_few_people_for_a_budget_are_told(team, future):
+    X = future[0][:500]
+    team.set_params(answers=3.0)
+    with pytest.warns(UserWarning, match=r"answers=3 per item, but the available experts give 2.00 at most"):
+        team.recalibrate(X, available=np.arange(N_EXPERTS) < 2)
+
+
+def test_a_route_names_who_is_asked(team, future):
+    X = future[0][:200]
+    route = team.route(X, available=np.arange(N_EXPERTS) != 5)
+    assert (route["target"] == route["expert"]).all()
+    assert 5 not in set(route["expert"])
+    with pytest.raises(ValueError, match="items found nobody free who is worth asking"):
+        team.route(X, capacity=1, on_overflow="raise")
 
 
 def test_bad_questions_are_refused(team, future):

@@ -42,4 +42,4 @@ def test_bounds_that_cannot_be_met_end_the_search():
         return np.array([0.5, 0.5])
 
     find_prices(loads_of, np.zeros(2), np.full(2, 0.2))
-    assert len(calls) == 60
+    assert len(calls) == 80

