@@ -548,8 +548,11 @@ def test_a_marker_that_does_not_occur_changes_nothing(instance, crowd, fitted_on
 @each_deferrer
 def test_score_and_fit_need_a_truth(instance, crowd, fitted_once):
     estimator, half = fitted_once(instance), np.where(np.arange(60) % 2, crowd.y, np.nan)
-    with pytest.raises(ValueError, match="y leaves the truth of 30 items open, but score compares with it"):
-        estimator.score(crowd.X, half, annotations=crowd.annotations)
+    rows = np.arange(60) % 2 == 1
+    known = estimator.score(crowd.X[rows], crowd.y[rows], crowd.annotations[rows], np.arange(60)[rows])
+    assert estimator.score(crowd.X, half, crowd.annotations, np.arange(60)) == known
+    with pytest.raises(ValueError, match="y knows the truth of no item; score compares with it"):
+        estimator.score(crowd.X, np.full(60, np.nan), annotations=crowd.annotations)
     with pytest.raises(ValueError, match="y knows the truth of no item"):
         estimator.fit(crowd.X, np.full(60, np.nan), annotations=crowd.annotations)
     assert_same_outputs(instance, estimator, fitted_once(instance), crowd)

@@ -221,6 +221,7 @@ METHODS_DIFFERENT = {
         "it holds votes, and can bring annotations": "AnnotatorLDA.fit_transform",
         "it is needed with annotations only": "ExpertEncoder.transform",
         "unlabelled items have another place": "BaseDeferrer.fit",
+        "items of unknown truth are left out": "BaseDeferrer.score PanelDeferral.score",
         "newcomers are known by their correctness": "TallyMixin.onboard",
         "newcomers join groups": "ClusterDeferral.onboard",
         "newcomers may be known by their memberships": "PanelDeferral.onboard",

@@ -10,7 +10,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length, check_random_state
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from .._annotated_target import split_target
 from .._encoding import Votes, is_frame, known_labels, make_votes
@@ -20,10 +20,9 @@ from .._numerics._assignment import assign_members
 from .._numerics._crowdlab import crowdlab_proba, fit_crowdlab
 from .._numerics._fusion import Exponents
 from .._numerics._matrices import answer_weights, dense_if_small, entries, identity
-from .._sklearn import atomic, atomic_fit, check_weights, not_for_scorers, warn
+from .._sklearn import atomic, atomic_fit, check_weights, not_for_scorers, take_rows, warn
 from .._validation import (
     Items,
-    check_all_known,
     check_annotations,
     check_answers,
     check_items,
@@ -414,7 +413,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Items.
         y : array-like of shape (n_samples,)
-            True labels; an `AnnotatedTarget` also brings the annotations.
+            True labels; an `AnnotatedTarget` also brings the annotations. Items of unknown truth, as in `fit`, are left
+            out.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
             Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
             matched by name.
@@ -429,15 +429,13 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the deferrer was fitted with experts and `annotations` is None, if a truth is unknown, if lengths differ,
+            If the deferrer was fitted with experts and `annotations` is None, if no truth is known, if lengths differ,
             if a weight is negative, or if no weight is positive.
         """
         check_is_fitted(self)
         y, annotations = split_target(y, annotations)
-        check_all_known(y, self.unlabeled_label, "score")
+        X, y, annotations, sample_weight = self._of_known_truth(X, y, annotations, sample_weight)
         _, deferral, labels = self._decide(X)
-        y = column_or_1d(y)
-        check_consistent_length(labels, y, sample_weight)
         if self.n_experts_ == 0:
             return float(np.average(labels == y, weights=check_weights(sample_weight, labels)))
         votes = check_answers(annotations, len(labels), self, "score")
@@ -905,6 +903,19 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         if not known.all():
             truth = completed(votes, truth, self._roster.answering, likely)
         return count_votes(votes, truth)
+
+    def _of_known_truth(self, X, y, annotations, sample_weight):
+        """The arguments of `score` without the items of unknown truth, of which a split may hold some."""
+        check_consistent_length(X, y, sample_weight)
+        y = column_or_1d(y) if getattr(y, "ndim", 1) == 2 else y  # without a warning
+        labels, known = check_truth(y, len(y), self.unlabeled_label)
+        if not known.any():
+            raise ValueError("y knows the truth of no item; score compares with it.")
+        if known.all():
+            return X, labels, annotations, sample_weight
+        rows = np.flatnonzero(known)
+        some = [None if part is None else take_rows(part, rows) for part in (X, annotations, sample_weight)]
+        return some[0], labels, *some[1:]
 
     def _check_truth(self, X, y):
         """Positions of known labels in `classes_`, and a mask (n,) of their rows."""

@@ -5,15 +5,14 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from .._annotated_target import split_target
 from .._numerics._keyed import number_keys, row_keys
 from .._numerics._prices import find_prices
 from .._numerics._risk_control import confidence_bound, n_items_needed
 from .._sklearn import HasMethods, Interval, atomic, check_weights, warn
-from .._validation import check_all_known, check_answers
+from .._validation import check_answers
 from ._asking import FEW, Asker, Panel, Replay, Sample, Talk, draw_questions, hear_recorded
 from ._base import BaseDeferrer
 from ._behaviours import BehavioursMixin, expert_membership, fit_clusterer
@@ -167,8 +166,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
     A mean number of answers is met by a threshold on the worth, which is found on unlabelled items with answers drawn
     from what is expected of people. Up to one answer per item it is met within a few hundredths. Where nearly all
     labels are sure, more answers hang on small differences of worth: with two or three per item, and a few hundred
-    answers to learn from, the number can be off by .1 or .2. If fewer people can be asked than `fit` is told of, fewer answers are worth it:
-    `recalibrate` and `answers_path` take who is `available`.
+    answers to learn from, the number can be off by .1 or .2. If fewer people can be asked than `fit` is told of, fewer
+    answers are worth it: `recalibrate` and `answers_path` take who is `available`.
 
     References
     ----------
@@ -423,7 +422,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         X : array-like of shape (n_samples, n_features)
             Items.
         y : array-like of shape (n_samples,)
-            True labels; an `AnnotatedTarget` also brings the annotations.
+            True labels; an `AnnotatedTarget` also brings the annotations. Items of unknown truth, as in `fit`, are left
+            out.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
             Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
             matched by name.
@@ -438,16 +438,15 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         Raises
         ------
         ValueError
-            If the deferrer was fitted with experts and `annotations` is None, if lengths differ, if a weight is
-            negative, or if no weight is positive.
+            If the deferrer was fitted with experts and `annotations` is None, if no truth is known, if lengths
+            differ, if a weight is negative, or if no weight is positive.
         """
         check_is_fitted(self)
         y, annotations = split_target(y, annotations)
         if self.n_experts_ == 0:
             return super().score(X, y, annotations, sample_weight)
-        check_all_known(y, self.unlabeled_label, "score")
-        labels, y = self._replay(X, annotations, "score").labels, column_or_1d(y)
-        check_consistent_length(labels, y, sample_weight)
+        X, y, annotations, sample_weight = self._of_known_truth(X, y, annotations, sample_weight)
+        labels = self._replay(X, annotations, "score").labels
         right = labels == y
         return float(np.average(right, weights=check_weights(sample_weight, right)))
 
