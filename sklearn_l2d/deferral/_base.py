@@ -10,7 +10,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length, check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._annotated_target import split_target
 from .._encoding import Votes, is_frame, known_labels, make_votes
