@@ -5,21 +5,22 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from .._annotated_target import split_target
-from .._encoding import Votes, is_frame, known_labels, make_votes
+from .._annotated_target import matched_target
+from .._by_name import by_name, check_available, expert_places
+from .._encoding import Votes, is_frame, known_labels, placed
 from .._numerics._answer_model import fit_counts
 from .._numerics._answers import expected_correctness
 from .._numerics._assignment import assign_members
 from .._numerics._crowdlab import crowdlab_proba, fit_crowdlab
 from .._numerics._fusion import Exponents
 from .._numerics._matrices import answer_weights, dense_if_small, entries, identity
+from .._rows import same_rows
 from .._sklearn import atomic, atomic_fit, check_weights, not_for_scorers, warn
 from .._validation import (
     Items,
@@ -29,6 +30,7 @@ from .._validation import (
     check_items,
     check_truth,
     name_list,
+    votes_beside,
     warn_of_marker,
 )
 from ..crowd import NetClassifier
@@ -342,7 +344,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         items, deferral, labels = self._decide(X)
         if self.n_experts_ == 0:
             return labels
-        votes = check_answers(annotations, len(labels), self, "predict_team")
+        votes = check_answers(annotations, items.given, self, "predict_team")
         if decision == "draw":
             given = votes.to_sparse()
             who = self._choose_experts(items, deferral, given, None)
@@ -393,7 +395,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         proba = self._classifier_proba(items)
         if self.n_experts_ == 0:
             return proba
-        votes = check_answers(annotations, len(items), self, "predict_team_proba")
+        votes = check_answers(annotations, items.given, self, "predict_team_proba")
         if decision == "crowdlab":
             right, seen = self._roster.right.sum(1), self._roster.seen.sum(1)
             return crowdlab_proba(self._crowdlab, right, seen, votes.item, votes.annotator, votes.label, proba)
@@ -433,14 +435,15 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             if a weight is negative, or if no weight is positive.
         """
         check_is_fitted(self)
-        y, annotations = split_target(y, annotations)
+        y, annotations = matched_target(X, y, annotations)
         check_all_known(y, self.unlabeled_label, "score")
-        _, deferral, labels = self._decide(X)
+        items, deferral, labels = self._decide(X)
+        *_, sample_weight = same_rows(X=X, y=y, sample_weight=sample_weight)
         y = column_or_1d(y)
         check_consistent_length(labels, y, sample_weight)
         if self.n_experts_ == 0:
             return float(np.average(labels == y, weights=check_weights(sample_weight, labels)))
-        votes = check_answers(annotations, len(labels), self, "score")
+        votes = check_answers(annotations, items.given, self, "score")
         return team_accuracy(y, deferral, labels, votes, self._selection, sample_weight)
 
     @atomic
@@ -628,7 +631,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     # Fitting.
 
     def _fit(self, X, y, annotations, X_unlabeled=None, classes=()):
-        y, annotations = split_target(y, annotations)
+        y, annotations = matched_target(X, y, annotations)
         team = self._check_team(X, y, annotations, X_unlabeled, classes)
         self._check_settings(team.y)
         self._seed = self._draw_seed()
@@ -694,7 +697,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         if len(np.unique(y)) < 2 and not isinstance(parts.get("classifier"), FrozenEstimator):
             raise ValueError(f"y holds one class only, {y[0]!r}; a classifier needs at least two.")
         self.classes_ = team_classes(y, classes, parts)
-        votes = check_annotations(annotations, self.classes_, self.missing_label, len(items), self._silence)
+        votes = check_annotations(annotations, self.classes_, self.missing_label, items.given, self._silence)
         self.classes_, self._fit_experts = votes.classes, votes.annotators
         if not known_labels(self.classes_, self.unlabeled_label)[1].all():
             raise ValueError(
@@ -805,7 +808,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             raise ValueError(f"on_overflow={on_overflow!r} is neither 'classifier' nor 'raise'.")
         check_is_fitted(self)
         items = self._check_items(X)
-        available, capacity = self._check_available(available, len(items)), self._check_capacity(capacity)
+        available, capacity = self._check_available(available, items), self._check_capacity(capacity)
         deferral = self._duel(items).chosen
         assignment = self._choose_experts(items, deferral, available, capacity)
         overflow = int(((deferral >= 0) & (assignment < 0)).sum())
@@ -832,26 +835,15 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         decided = np.flatnonzero(ballots.sum(1) > 0)
         return decided, ballots[decided].argmax(1)
 
-    def _check_available(self, available, n_rows):
-        if available is None:
-            return None
-        available = available if issparse(available) else np.asarray(available)
-        shapes = [(self.n_experts_,), (n_rows, self.n_experts_)]
-        if available.dtype != bool or available.shape not in shapes:
-            raise ValueError(
-                f"available has shape {available.shape} and type {available.dtype}; pass booleans of shape {shapes[0]} "
-                f"or {shapes[1]}."
-            )
-        return available
+    def _check_available(self, available, items):
+        return check_available(available, self.experts_, items.given)
 
     def _check_capacity(self, capacity):
         if capacity is None:
             return None
+        capacity = by_name(capacity, self.experts_, "capacity")
         if hasattr(capacity, "items"):
-            known = set(self.experts_)
-            unknown = [name for name in capacity if name not in known]
-            if unknown:
-                raise ValueError(f"capacity names unknown experts {unknown}; the experts are {list(self.experts_)}.")
+            expert_places(capacity, self.experts_, "capacity")
             unlimited = np.iinfo(np.int64).max // 2
             capacity = [capacity.get(name, unlimited) for name in self.experts_]
         values = np.asarray(capacity)
@@ -884,18 +876,19 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             )
             return plain
 
-    def _check_newcomers(self, experts, X, annotations):
-        """Names, checked items and votes of newcomers."""
+    def _check_newcomers(self, experts, X, annotations, y=None):
+        """Names, checked items and votes of newcomers, and `y` in the order of `X`."""
         names, items = name_list(experts), self._check_items(X)
-        if is_frame(annotations) and set(annotations.columns) == set(names):
-            annotations = annotations[list(names)]
-        votes = make_votes(annotations, self.classes_, self.missing_label)
-        if votes.shape != (len(items), len(names)):
+        _, y, annotations = same_rows(X=X, y=y, annotations=annotations)
+        votes = votes_beside(X, annotations, self.classes_, self.missing_label)
+        if len(votes.annotators) != len(names):
             raise ValueError(
-                f"annotations has shape {votes.shape}; pass one row for each of the {len(items)} items of X and one "
-                f"column for each of the {len(names)} experts."
+                f"annotations has shape {votes.shape}; pass one column for each of the {len(names)} experts."
             )
-        return names, items, votes
+        if len(names) > 1 and (is_frame(annotations) or isinstance(annotations, Votes)):  # one cannot be mixed up
+            places = expert_places(votes.annotators, names, "annotations")
+            votes = placed(votes, np.arange(len(names)) if places is None else places, names)
+        return names, items, votes, y
 
     def _count_newcomers(self, votes, truth, known, likely=None):
         """What `count_votes` counts of newcomers, with all priors those of the roster.

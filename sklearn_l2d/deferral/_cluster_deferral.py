@@ -399,7 +399,7 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
             raise ValueError("fitted without experts: there are no groups to join; call fit with annotations.")
         if self.clusterer_ is None:
             raise ValueError("fitted with a ready omega, which says nothing about newcomers; give a clusterer instead.")
-        names, items, votes = self._check_newcomers(experts, X, annotations)
+        names, items, votes, y = self._check_newcomers(experts, X, annotations, y)
         met = self._meet(X, items, votes, y)
         newcomers = self._roster.newcomers(names, None, met.counts, {"membership": met.membership}, met.likely)
         omega = self.grouping_.assign(newcomers.correctness, met.membership)
@@ -435,7 +435,7 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
         """Find the behaviours, unless memberships are given, and form the groups."""
         self.clusterer_ = None
         if self.omega is not None:
-            membership = check_omega(self.omega, self.n_experts_)
+            membership = check_omega(self.omega, self.experts_)
         else:
             X, votes = team.annotated.given, team.annotations  # behaviours need no truth
             self.clusterer_ = fit_clusterer(self.clusterer, X, votes, self._seed)

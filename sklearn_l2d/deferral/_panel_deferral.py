@@ -8,10 +8,11 @@ import numpy as np
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from .._annotated_target import split_target
+from .._annotated_target import matched_target
 from .._numerics._keyed import number_keys, row_keys
 from .._numerics._prices import find_prices
 from .._numerics._risk_control import confidence_bound, n_items_needed
+from .._rows import same_rows
 from .._sklearn import HasMethods, Interval, atomic, check_weights, warn
 from .._validation import check_all_known, check_answers
 from ._asking import FEW, Asker, Panel, Replay, Talk, draw_questions, hear_recorded
@@ -271,8 +272,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         """
         check_is_fitted(self)
         items = self._check_items(X)
-        available, capacity = self._check_available(available, len(items)), self._check_capacity(capacity)
-        votes = None if annotations is None else check_answers(annotations, len(items), self, "next_expert")
+        available, capacity = self._check_available(available, items), self._check_capacity(capacity)
+        votes = None if annotations is None else check_answers(annotations, items.given, self, "next_expert")
         if self.n_experts_ == 0:
             return np.full(len(items), -1)
         talk = self._talk(items, available)
@@ -298,7 +299,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         """
         check_is_fitted(self)
         items = self._check_items(X)
-        available, capacity = self._check_available(available, len(items)), self._check_capacity(capacity)
+        available, capacity = self._check_available(available, items), self._check_capacity(capacity)
         asked = np.zeros((len(items), self.n_experts_), dtype=bool)
         if self.n_experts_:
             price = self._consultation_prices() + self._roster.details["panel_toll"]
@@ -338,7 +339,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         if self.n_experts_ == 0:
             proba, asked = self._classifier_proba(items), np.empty((len(items), 0), dtype=int)
             return Replay(asked, self._decided(proba), proba, np.zeros(len(items), dtype=int))
-        votes = check_answers(annotations, len(items), self, method)
+        votes = check_answers(annotations, items.given, self, method)
         talk = self._talk(items)
         for _ in hear_recorded(talk, votes.to_sparse()):
             pass
@@ -428,7 +429,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
             negative, or if no weight is positive.
         """
         check_is_fitted(self)
-        y, annotations = split_target(y, annotations)
+        y, annotations = matched_target(X, y, annotations)
+        *_, sample_weight = same_rows(X=X, y=y, sample_weight=sample_weight)
         if self.n_experts_ == 0:
             return super().score(X, y, annotations, sample_weight)
         check_all_known(y, self.unlabeled_label, "score")
@@ -469,7 +471,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         if self.clusterer_ is None:
             TallyMixin.onboard(self, experts, X, annotations, y)
             return
-        names, items, votes = self._check_newcomers(experts, X, annotations)
+        names, items, votes, y = self._check_newcomers(experts, X, annotations, y)
         met = self._meet(X, items, votes, y)
         self._add_targets(names)
         details = self._describe(items, None, votes) | {"membership": met.membership}
@@ -500,7 +502,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         if annotations is None or self.n_experts_ == 0:
             return explanation
         items, rows = self._check_items(X), np.arange(len(explanation))
-        votes, talk = check_answers(annotations, len(rows), self, "explain_deferral"), self._talk(items)
+        votes, talk = check_answers(annotations, items.given, self, "explain_deferral"), self._talk(items)
         talk.hear_votes(votes)
         proba, label = talk.proba(rows), self._decided(talk.proba(rows))
         code = np.searchsorted(self.classes_, label)
@@ -538,7 +540,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         """
         check_is_fitted(self)
         items, budgets = self._check_unlabeled(X_unlabeled), [float(b) for b in budgets]
-        available = self._check_available(available, len(items))
+        available = self._check_available(available, items)
         path = [
             self._copy_with(answers=b, target_accuracy=None, consultation_cost=None, confidence_threshold_=np.inf)
             for b in budgets
@@ -571,7 +573,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         """
         check_is_fitted(self)
         items = self._check_unlabeled(X_unlabeled)
-        available = self._check_available(available, len(items))
+        available = self._check_available(available, items)
         self._check_request()
         if self.n_experts_:
             self._set_thresholds(self._sample(items, available))

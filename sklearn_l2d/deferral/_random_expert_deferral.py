@@ -195,7 +195,7 @@ class RandomExpertDeferral(GatedDeferrer):
         if annotations is not None:
             if X is None:
                 raise ValueError("X is None, but annotations are answers to items; pass these items, or neither.")
-            _, items, votes = self._check_newcomers(names, X, annotations)
+            _, items, votes, y = self._check_newcomers(names, X, annotations, y)
             if y is not None:
                 y_codes, known = self._check_truth(X, y)
                 counts = self._count_newcomers(votes, self._truth_before_answers(items, known, y_codes), known)

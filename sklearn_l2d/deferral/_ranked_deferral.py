@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._annotated_target import split_target
+from .._annotated_target import matched_target
 from .._sklearn import HasMethods, Interval
 from ._coverage import CoverageMixin
 from ._roster import insert_zeros, served_shares
@@ -132,7 +132,7 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
         self.random_state = random_state
 
     def _fit(self, X, y, annotations, X_unlabeled=None, classes=()):
-        y, annotations = split_target(y, annotations)
+        y, annotations = matched_target(X, y, annotations)
         self._request()
         self._fit_deferrer(X, y, annotations, X_unlabeled)
         self._set_no_offsets()

@@ -47,7 +47,7 @@ class TallyMixin:
             )
         if y is None:
             raise ValueError("y is None, but newcomers are judged by what they got right; pass the true labels.")
-        names, items, votes = self._check_newcomers(experts, X, annotations)
+        names, items, votes, y = self._check_newcomers(experts, X, annotations, y)
         y_codes, known = self._check_truth(X, y)
         if not known.any():
             raise ValueError("y knows the truth of no item, but newcomers are judged by it; pass some true labels.")
