@@ -39,7 +39,7 @@ from ._answer_model import completed, count_votes, few_answers, fused_proba, lea
 from ._classifier import expand, fit_classifier, judge_classifier, team_classes, tempered_proba
 from ._duel import Duel
 from ._roster import answer_table, explanation_table, new_roster, plain_selection, route_table, served_shares
-from ._settings import select_members, share_bounds
+from ._settings import check_nobody, select_members, share_bounds
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             would then be votes for it.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
             Annotations of the experts, one column per expert, with missing entries. None means that there are no
-            experts: the classifier decides all items.
+            experts: the classifier decides all items, unless a coverage below 1, a workload or answers are requested.
         X_unlabeled : array-like of shape (n_unlabeled, n_features), default=None
             Items without labels. The shares are calibrated on them if bounds are set, and measured on them.
 
@@ -152,7 +152,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the data or the bounds are not as described, or the bounds cannot be met.
+            If the data or the bounds are not as described, or the bounds cannot be met; without annotations, no work by
+            people can be requested.
         MemoryError
             If a table of items and experts is needed, for bounds on single experts or completed annotations, and there
             is not enough memory free for it.
@@ -632,6 +633,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     def _fit(self, X, y, annotations, X_unlabeled=None, classes=()):
         y, annotations = matched_target(X, y, annotations)
+        if annotations is None:
+            check_nobody(**self.get_params(deep=False))
         team = self._check_team(X, y, annotations, X_unlabeled, classes)
         self._check_settings(team.y)
         self._seed = self._draw_seed()

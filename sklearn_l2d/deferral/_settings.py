@@ -109,6 +109,23 @@ def share_bounds(coverage, workload, cluster_workload, experts, target_names):
     return ShareBounds(*targets.T.copy(), *people.T.copy())
 
 
+def check_nobody(coverage=None, workload=None, cluster_workload=None, answers=None, **others):
+    """Refuse parameters of a deferrer that ask for work by people, where there are none."""
+    requests = {
+        "coverage": (coverage, share_bounds(coverage, None, None, [], []).target_upper[-1] < 1),
+        "workload": (workload, workload is not None),
+        "cluster_workload": (cluster_workload, cluster_workload is not None),
+        "answers": (answers, answers is not None and answers > 0),
+    }
+    for name, (value, asks) in requests.items():
+        if asks:
+            raise ValueError(
+                f"{name}={value!r} asks for work by people, but there are no annotations; pass annotations, or "
+                "y=AnnotatedTarget(y, annotations) where only y gets through. For a classifier alone, leave out "
+                f"{name}."
+            )
+
+
 def check_in_one_target(bounds, experts):
     """Refuse bounds that no routing can meet even if a single target holds all experts."""
     if not len(experts):
