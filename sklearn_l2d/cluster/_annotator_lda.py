@@ -485,7 +485,8 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             Items, best with columns of similar sizes (see `StandardScaler`).
         y : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape (n_samples,)
             Votes per class, which may be real-valued weights. The columns of a DataFrame name the classes, and a row of
-            zeros is an item without annotations. Or one label per item, as one anonymous annotation each.
+            zeros is an item without annotations. Or one label per item, as one anonymous annotation each. Rows of
+            pandas objects are matched by their index.
 
         Returns
         -------

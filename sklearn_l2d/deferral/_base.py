@@ -130,7 +130,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Labelled items.
+            Labelled items. Rows of pandas objects and votes are matched by their ids, in whatever order they are; other
+            ids are refused, and a default index is none.
         y : array-like of shape (n_samples,)
             True labels; an `AnnotatedTarget` also brings the annotations. NaN, None, pandas.NA, masked entries and
             `unlabeled_label` stand for an unknown truth. The classifier, and when to defer, are learnt from the items
@@ -273,11 +274,12 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
             Items.
-        available : array-like of bool of shape (n_experts,) or (n_samples, n_experts), default=None
-            Experts who are available, for all items or for each item; by default all experts. For each item, it may be
-            a sparse array.
+        available : array-like of bool of shape (n_experts,) or (n_samples, n_experts), or mapping, default=None
+            Experts who are available, for all items or for each item; by default all experts. A mapping, a Series and
+            the columns of a DataFrame are matched by name; experts whom they leave out are available. For each item,
+            it may be a sparse array.
         capacity : array-like of int of shape (n_experts,), int, or mapping by name, default=None
-            Largest number of items per expert; unlimited by default.
+            Largest number of items per expert; unlimited by default. A Series with names is a mapping.
         on_overflow : {"classifier", "raise"}, default="classifier"
             What happens to deferred items that no member of their target can take: "classifier" lets the classifier
             decide them, with a warning that says how many they are; "raise" raises a ValueError.
@@ -319,8 +321,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
-            matched by name.
+            Annotations of the experts, one column per expert, with missing entries. The rows and columns of a
+            DataFrame are matched by name.
         decision : {"draw", "vote", "combine", "crowdlab"}, default="draw"
             "draw" takes the annotation of the expert whom `assign_experts` draws among the members of the target who
             annotated the item. "vote" takes the vote of all members who annotated it, weighted by `selection_`. If no
@@ -371,8 +373,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
-            matched by name.
+            Annotations of the experts, one column per expert, with missing entries. The rows and columns of a
+            DataFrame are matched by name.
         decision : {"combine", "crowdlab"}, default="combine"
             "crowdlab" takes the weighted average of CROWDLAB (Goh, Tkachenko and Mueller, 2022) instead: everybody, the
             classifier too, weighs by how much less they err on the rows of `fit` than the most frequent class would. It
@@ -419,8 +421,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             True labels; an `AnnotatedTarget` also brings the annotations.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
-            matched by name.
+            Annotations of the experts, one column per expert, with missing entries. The rows and columns of a
+            DataFrame are matched by name.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the items.
 

@@ -399,8 +399,8 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         y : array-like of shape (n_samples,)
             True labels; an `AnnotatedTarget` also brings the annotations.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
-            matched by name.
+            Annotations of the experts, one column per expert, with missing entries. The rows and columns of a
+            DataFrame are matched by name.
         classes : array-like of shape (n_classes,), default=None
             All classes, for the first call if `y` does not have them all.
 

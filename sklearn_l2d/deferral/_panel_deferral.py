@@ -60,7 +60,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
 
     consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
         Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from
-        names of experts to costs. Somebody is asked as long as the answer is worth more.
+        names of experts to costs, such as a Series. Somebody is asked as long as the answer is worth more.
 
     max_answers : int, default=None
         Largest number of answers to an item; None sets no limit.
@@ -76,7 +76,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
 
     workload : pair, array-like of shape (n_experts, 2), mapping or None, default=None
         Lower and upper bound of the share of all items that each expert serves: one pair for all experts, one pair per
-        expert, or a mapping from names to pairs. None sets no bound.
+        expert, or a mapping from names to pairs, such as a Series or DataFrame. None sets no bound.
 
     cv : int, default=5
         Number of folds of the classifier's out-of-fold probabilities, by which the temperature and the weight of the
@@ -251,13 +251,14 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         X : array-like of shape (n_samples, n_features)
             Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Annotations of the experts so far, one column per expert, with missing entries. The columns of a DataFrame
-            are matched by name. None: nobody has answered.
-        available : array-like of bool of shape (n_experts,) or (n_samples, n_experts), default=None
-            Experts who are available, for all items or for each item; by default all experts. For each item, it may be
-            a sparse array.
+            Annotations of the experts so far, one column per expert, with missing entries. The rows and columns of
+            a DataFrame are matched by name. None: nobody has answered.
+        available : array-like of bool of shape (n_experts,) or (n_samples, n_experts), or mapping, default=None
+            Experts who are available, for all items or for each item; by default all experts. A mapping, a Series and
+            the columns of a DataFrame are matched by name; experts whom they leave out are available. For each item,
+            it may be a sparse array.
         capacity : array-like of int of shape (n_experts,), int, or mapping by name, default=None
-            Largest number of items per expert; unlimited by default.
+            Largest number of items per expert; unlimited by default. A Series with names is a mapping.
 
         Returns
         -------
@@ -317,7 +318,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
             Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts)
             Annotations of the experts, one column per expert, with missing entries: only those who annotated an item
-            can be asked about it. The columns of a DataFrame are matched by name.
+            can be asked about it. The rows and columns of a
+            DataFrame are matched by name.
 
         Returns
         -------
@@ -354,8 +356,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         X : array-like of shape (n_samples, n_features)
             Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Annotations of the experts so far, one column per expert, with missing entries. The columns of a DataFrame
-            are matched by name. None: nobody has answered.
+            Annotations of the experts so far, one column per expert, with missing entries. The rows and columns of
+            a DataFrame are matched by name. None: nobody has answered.
         decision : {"combine", "crowdlab"}, default="combine"
             As in `ConfidenceDeferral.predict_team_proba`.
 
@@ -383,8 +385,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         X : array-like of shape (n_samples, n_features)
             Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Annotations of the experts so far, one column per expert, with missing entries. The columns of a DataFrame
-            are matched by name. None: nobody has answered.
+            Annotations of the experts so far, one column per expert, with missing entries. The rows and columns of
+            a DataFrame are matched by name. None: nobody has answered.
         decision : {"combine", "crowdlab", "draw", "vote"}, default="combine"
             "combine" and "crowdlab" take the most probable label of `predict_team_proba`, or that of the least expected
             cost if there is an `error_cost`. "draw" and "vote" take the answer of one expert, as other deferrers do:
@@ -412,8 +414,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         y : array-like of shape (n_samples,)
             True labels; an `AnnotatedTarget` also brings the annotations.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
-            matched by name.
+            Annotations of the experts, one column per expert, with missing entries. The rows and columns of a
+            DataFrame are matched by name.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the items.
 
@@ -450,7 +452,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         X : array-like of shape (n_samples, n_features)
             Items that they annotated.
         annotations : array-like or DataFrame of shape (n_samples, len(experts))
-            Annotations of these experts, one column per expert, with missing entries.
+            Annotations of these experts, one column per expert, with missing entries. The rows and columns of a
+            DataFrame are matched by name.
         y : array-like of shape (n_samples,), default=None
             True labels, of which some may be unknown, as in `fit`. With a `clusterer`, all may be unknown: newcomers
             are then expected to be as accurate as the experts of similar memberships until their own answers tell
@@ -525,8 +528,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
             Mean numbers of answers per item.
         X_unlabeled : array-like of shape (n_unlabeled, n_features)
             Items on which the thresholds are calibrated.
-        available : array-like of bool of shape (n_experts,) or (n_unlabeled, n_experts), default=None
-            Who can be asked about these items; by default everybody about all of them.
+        available : array-like of bool of shape (n_experts,) or (n_unlabeled, n_experts), or mapping, default=None
+            Who can be asked about these items; by default everybody about all of them. Names as in `assign_experts`.
 
         Returns
         -------
@@ -563,8 +566,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         ----------
         X_unlabeled : array-like of shape (n_unlabeled, n_features)
             Items from the distribution of future items.
-        available : array-like of bool of shape (n_experts,) or (n_unlabeled, n_experts), default=None
-            Who can be asked about these items; by default everybody about all of them.
+        available : array-like of bool of shape (n_experts,) or (n_unlabeled, n_experts), or mapping, default=None
+            Who can be asked about these items; by default everybody about all of them. Names as in `assign_experts`.
 
         Returns
         -------

@@ -24,7 +24,8 @@ class TallyMixin:
         X : array-like of shape (n_samples, n_features)
             Items that they annotated.
         annotations : array-like or DataFrame of shape (n_samples, len(experts))
-            Annotations of these experts, one column per expert, with missing entries.
+            Annotations of these experts, one column per expert, with missing entries. The rows and columns of a
+            DataFrame are matched by name.
         y : array-like of shape (n_samples,)
             True labels. They are required, but some may be unknown, as in `fit`: answers to these items count by the
             probability of the truth given the classifier and the newcomers' answers.
