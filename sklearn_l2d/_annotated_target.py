@@ -6,6 +6,7 @@ import sys
 import numpy as np
 
 from ._encoding import as_table, is_frame, label_array
+from ._rows import same_rows
 
 
 class AnnotatedTarget(np.ndarray):
@@ -24,7 +25,7 @@ class AnnotatedTarget(np.ndarray):
         Class labels.
 
     annotations : array-like or DataFrame of shape (n_samples, n_experts)
-        Annotations of the same rows. Rows of a DataFrame are matched by position, never by index.
+        Annotations of the same rows. If `y` is a Series too, rows are matched by their index.
 
     Attributes
     ----------
@@ -63,7 +64,7 @@ class AnnotatedTarget(np.ndarray):
             raise ValueError(f"y must be 1-D to carry annotations, got shape {target.shape}.")
         if annotations is None:
             raise ValueError("annotations is None: there is nothing to carry, pass y itself.")
-        annotations = as_table(annotations)
+        _, annotations = same_rows(y=y, annotations=as_table(annotations))
         if len(annotations) != len(target):
             raise ValueError(
                 f"annotations has {len(annotations)} rows but y has {len(target)}; give one row per sample."
@@ -205,3 +206,8 @@ def split_target(y, annotations=None):
             "target again with AnnotatedTarget(y, annotations), or pass np.asarray(y) to go without."
         )
     return np.asarray(y), annotations if carried is None else carried
+
+
+def matched_target(X, y, annotations=None):
+    """`split_target` with the rows in the order of `X`, by `same_rows`."""
+    return split_target(*same_rows(X=X, y=y, annotations=annotations)[1:])

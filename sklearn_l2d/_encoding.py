@@ -18,7 +18,7 @@ _COUNT_ROWS = 1 << 16  # rows per block of sparse counts
 _LABEL_KINDS = "biufOUST"
 _BATCH = 1 << 20  # rows of a file that are read at once
 _BUFFER = 1 << 20  # bytes of each column of a Parquet file that are read at once
-_COLUMNS = "task", "annotator", "label"  # of a long table
+COLUMNS = "task", "annotator", "label"  # of a long table
 _LONG = 100_000  # entries from which another hash table pays
 
 
@@ -579,6 +579,16 @@ class Votes:
         votes = self if _is_all(columns) else self._of_annotators(columns)
         return votes if _is_all(rows) else votes._of_items(rows)
 
+    def without_tasks(self):
+        """The same votes of items that are numbered.
+
+        Returns
+        -------
+        votes : Votes
+            Without names of the items.
+        """
+        return self._with(self.item, self.annotator, self.label, tasks=None)
+
     def take(self, indices, axis=0):
         """Select items (`axis=0`) or annotators (`axis=1`) by position, as `numpy.take` does.
 
@@ -783,7 +793,7 @@ def placed(votes, place, annotators):
 
 
 def make_votes(
-    annotations, classes=None, missing_label=None, duplicates="error", names=_COLUMNS, tasks=None, *, extend=False
+    annotations, classes=None, missing_label=None, duplicates="error", names=COLUMNS, tasks=None, *, extend=False
 ):
     """`Votes` of anything that holds annotations, as `annotations.encode_votes` describes it.
 
@@ -802,13 +812,14 @@ def make_votes(
         return _from_long(annotations, classes, missing_label, duplicates, names, tasks)
     encoded = encode_table(annotations, classes, missing_label, extend=extend)
     item, annotator = np.nonzero(encoded.codes >= 0)
-    if tasks is None and is_frame(annotations):
-        tasks = annotations.index
     label = encoded.codes[item, annotator]
-    return Votes(item, annotator, label, len(encoded.codes), encoded.classes, encoded.experts, tasks)
+    votes = Votes(item, annotator, label, len(encoded.codes), encoded.classes, encoded.experts, tasks)
+    if tasks is None and is_frame(annotations):  # whose rows may have been drawn repeatedly
+        votes.tasks = annotations.index.to_numpy(dtype=object)
+    return votes
 
 
-def is_long(table, names=_COLUMNS):
+def is_long(table, names=COLUMNS):
     """Whether a table, or a Parquet file, has one row per answer: it has the three columns."""
     if isinstance(table, str | os.PathLike):
         return True

@@ -8,8 +8,10 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from ._by_name import expert_places
 from ._encoding import Votes, check_row_count, is_frame, known_labels, label_array, make_votes, placed, some
 from ._numerics._matrices import row_blocks
+from ._rows import same_rows
 from ._sklearn import take_rows, warn
 
 
@@ -134,7 +136,15 @@ def name_list(experts):
     return names
 
 
-def check_annotations(annotations, classes, missing_label, n_rows, silence):
+def votes_beside(X, annotations, classes, missing_label, *, extend=False):
+    """`make_votes` in the rows of `X`, after which they need no names."""
+    votes = make_votes(annotations, classes, missing_label, extend=extend)
+    _, votes = same_rows(X=X, annotations=votes)
+    check_row_count(votes, len(X), "annotations")
+    return votes.without_tasks()
+
+
+def check_annotations(annotations, classes, missing_label, X, silence):
     """`Votes` of a fit; labels that are no classes become classes, since few rows rarely show all.
 
     Parameters
@@ -145,8 +155,8 @@ def check_annotations(annotations, classes, missing_label, n_rows, silence):
         Known classes.
     missing_label : object
         As in `annotations.encode_annotations`.
-    n_rows : int
-        Number of items.
+    X : array-like or DataFrame of n rows
+        Items.
     silence : str
         How experts without any annotation are treated, for the warning that names them.
 
@@ -155,15 +165,14 @@ def check_annotations(annotations, classes, missing_label, n_rows, silence):
     votes : Votes
     """
     if annotations is None:
-        return Votes([], [], [], n_rows, classes, [])
-    votes = make_votes(annotations, classes, missing_label, extend=True)
+        return Votes([], [], [], len(X), classes, [])
+    votes = votes_beside(X, annotations, classes, missing_label, extend=True)
     new = np.setdiff1d(votes.classes, classes)
     if len(new):
         warn(
             f"annotations hold labels that y lacks, {some(new.tolist())}; they are taken as classes. If they are "
             "misspelt, correct them."
         )
-    check_row_count(votes, n_rows, "annotations")
     silent = votes.annotators[votes.n_answers == 0]
     if len(silent) and len(silent) == len(votes.annotators):
         raise ValueError("annotations are all missing; pass some, or None to go without experts.")
@@ -172,15 +181,15 @@ def check_annotations(annotations, classes, missing_label, n_rows, silence):
     return votes
 
 
-def check_answers(annotations, n_rows, deferrer, method):
+def check_answers(annotations, X, deferrer, method):
     """Answers of a team as `Votes` whose annotators are the experts of a fitted deferrer.
 
     Parameters
     ----------
     annotations : array-like, DataFrame or Votes
         Columns in the order of `experts_`; those with names are matched by name, and may be fewer.
-    n_rows : int
-        Number of items.
+    X : array-like or DataFrame of n rows
+        Items.
     deferrer : deferrer
         Fitted.
     method : str
@@ -194,22 +203,14 @@ def check_answers(annotations, n_rows, deferrer, method):
             "pipeline, or pass y=AnnotatedTarget(y, annotations)."
         )
     named = is_frame(annotations) or isinstance(annotations, Votes)
-    votes = make_votes(annotations, deferrer.classes_, deferrer.missing_label)
-    check_row_count(votes, n_rows, "annotations")
+    votes = votes_beside(X, annotations, deferrer.classes_, deferrer.missing_label)
     names = votes.annotators.tolist()
-    place = {name: column for column, name in enumerate(experts)}
-    unknown = [name for name in names if name not in place]
-    if named and not (unknown and names == list(range(len(names)))):
-        if unknown:
+    columns = expert_places(names, experts, "annotations") if named else None
+    if columns is None:
+        if len(names) != len(experts):
             raise ValueError(
-                f"annotations has columns of unknown experts {unknown}; onboard() them first, or drop the columns."
+                f"annotations has {len(names)} columns, but there are {len(experts)} experts; give one column per "
+                "expert in the order of experts_, or a DataFrame with their names."
             )
-        columns = np.array([place[name] for name in names], dtype=np.int64)
-    elif len(names) != len(experts):
-        raise ValueError(
-            f"annotations has {len(names)} columns, but there are {len(experts)} experts; give one column per "
-            "expert in the order of experts_, or a DataFrame with their names."
-        )
-    else:
         columns = np.arange(len(names))
     return placed(votes, columns, experts)

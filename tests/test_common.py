@@ -12,7 +12,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from _instances import INSTANCES, expected_failed_checks, fit, fitted_to, make_crowd, of_kind, outputs, with_parameter
+from _instances import (
+    CHECKED,
+    INSTANCES,
+    expected_failed_checks,
+    fit,
+    fitted_to,
+    make_crowd,
+    of_kind,
+    outputs,
+    with_parameter,
+)
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
@@ -70,7 +80,7 @@ def assert_same_outputs(instance, one, other, crowd):
         assert_array_equal(got[name], expected[name], err_msg=name)
 
 
-@parametrize_with_checks([i.estimator for i in INSTANCES], expected_failed_checks=expected_failed_checks)
+@parametrize_with_checks(CHECKED, expected_failed_checks=expected_failed_checks)
 def test_estimator_checks_of_sklearn(estimator, check):
     check(estimator)
 

@@ -189,8 +189,8 @@ def test_the_scores_of_a_team_have_the_signature_of_a_method(crowd):
 
 
 def test_bounds_of_a_team_without_experts_are_those_of_the_classifier(crowd):
-    team = ClusterDeferral(classifier=LogisticRegression(), coverage=(0.2, 1), cluster_workload=[(0, 0.5)] * 2)
-    bounds = team.fit(crowd.X, crowd.y).requested_bounds_
+    team = ClusterDeferral(classifier=LogisticRegression(), coverage=(0.2, 1)).fit(crowd.X, crowd.y)
+    bounds = team.set_params(cluster_workload=[(0, 0.5)] * 2).requested_bounds_
     assert (bounds.target_lower.tolist(), bounds.target_upper.tolist()) == ([0.2], [1.0])
 
 

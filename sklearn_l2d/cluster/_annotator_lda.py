@@ -11,17 +11,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._annotated_target import split_target
-from .._encoding import check_row_count, make_votes, sparse_counts
+from .._annotated_target import matched_target
+from .._encoding import check_row_count, sparse_counts
 from .._numerics._dirichlet_membership import average_membership, variational_membership
 from .._numerics._item_information import most_informative
 from .._numerics._marginal_likelihood import check_alpha, is_whole, likelihood_method, log_marginal
 from .._numerics._mixture_weights import mixture_weights, weight_deviations, weight_posterior
+from .._rows import same_rows
 from .._sklearn import Interval, StrOptions, atomic_fit, transform_output, warn
 from .._torch._e_steps import responsibilities
 from .._torch._modules import Behaviours, ensemble_for
 from .._torch._net import NET_CONSTRAINTS, Net, build_net, check_net, predict_batches, train
 from .._torch._seeding import own_state
+from .._validation import votes_beside
 from ..annotations import encode_counts
 
 _IDLE = 0.01  # clusters below this share of the votes are idle; clusters below this distance answer alike
@@ -483,7 +485,8 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             Items, best with columns of similar sizes (see `StandardScaler`).
         y : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape (n_samples,)
             Votes per class, which may be real-valued weights. The columns of a DataFrame name the classes, and a row of
-            zeros is an item without annotations. Or one label per item, as one anonymous annotation each.
+            zeros is an item without annotations. Or one label per item, as one anonymous annotation each. Rows of
+            pandas objects are matched by their index.
 
         Returns
         -------
@@ -602,8 +605,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             nobody = np.empty((0, len(prior))), np.empty(0, dtype=int)
             membership = np.tile(self.cluster_weights_, (len(items), 1))
             return (membership, weight_deviations(*nobody, len(items), prior)) if return_std else membership
-        votes = make_votes(annotations, self.classes_, self.missing_label)
-        check_row_count(votes, len(items), "annotations")
+        votes = votes_beside(X, annotations, self.classes_, self.missing_label)
         experts, expert = votes.annotators, votes.annotator
         log_f = observed_log_proba(self._log_proba(items), votes)
         membership = solve_membership(
@@ -646,7 +648,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         membership : ndarray or DataFrame of shape (n_experts, n_clusters), or (n_samples, n_clusters)
             As returned by `transform`.
         """
-        y, annotations = split_target(y, annotations)
+        y, annotations = matched_target(X, y, annotations)
         return self.fit(X, y).transform(X, annotations)
 
     def predict(self, X, annotations=None):
@@ -865,6 +867,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _check_training_data(self, X, y, classes, fresh):
         """Checked rows of a fit, which is `fresh` or continues the previous one."""
         check_net(self.get_params(deep=False))
+        _, y = same_rows(X=X, y=y)
         X = self._check_items(X, reset=fresh)
         counts, classes = encode_counts(y, classes=classes)
         check_row_count(counts, len(X), "y")
@@ -912,6 +915,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _voted_log_proba(self, X, y):
         """Yield ``(log_f (b, D, K), votes (b, D))`` of the distinct classes that each item has votes for."""
         items = self._check_items(X)
+        _, y = same_rows(X=X, y=y)
         counts, _ = encode_counts(y, classes=self.classes_)
         check_row_count(counts, len(items), "y")
         labels, votes = sparse_counts(counts)
@@ -939,6 +943,5 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if len(table) == 0 and len(X) == 0:  # scikit-learn refuses tables without rows
             return nothing
         items = self._check_items(X)
-        votes = make_votes(table, self.classes_, self.missing_label)
-        check_row_count(votes, len(items), "annotations")
+        votes = votes_beside(X, table, self.classes_, self.missing_label)
         return observed_log_proba(self._log_proba(items), votes)

@@ -8,9 +8,10 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from .._annotated_target import AnnotatedTarget, split_target
+from .._annotated_target import AnnotatedTarget, matched_target
 from .._encoding import Votes, check_classes, check_row_count, make_votes, some, sorted_labels
 from .._sklearn import atomic_fit, transform_output, warn
+from .._validation import votes_beside
 
 
 class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -46,7 +47,7 @@ class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ValueError
             If the data are not as described, if `y` has one class only, or if a label is not in `classes`.
         """
-        y, annotations = split_target(y, annotations)
+        y, annotations = matched_target(X, y, annotations)
         items = self._check_items(X, reset=True)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
@@ -60,8 +61,7 @@ class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if annotations is None:
             votes = Votes([], [], [], len(items), classes, [])
         else:
-            votes = make_votes(annotations, classes, self.missing_label)
-            check_row_count(votes, len(items), "annotations")
+            votes = votes_beside(X, annotations, classes, self.missing_label)
         self.classes_, self.experts_ = classes, votes.annotators
         self._learn(items, self._label_codes(y, len(items)), votes)
 
@@ -102,15 +102,15 @@ class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if annotations is None:
             return np.tile(self._nobody(), (len(items), 1))
         if isinstance(annotations, AnnotatedTarget):
-            y, annotations = split_target(annotations)
+            y, annotations = annotations, None
         if y is None:
             raise ValueError(
                 "annotations came without y: experts are encoded by their answers beside the true labels. Pass y too, "
                 "or AnnotatedTarget(y, annotations) as the annotations."
             )
+        y, annotations = matched_target(X, y, annotations)
         y_codes = self._label_codes(y, len(items))
-        votes = make_votes(annotations, self.classes_, self.missing_label)
-        check_row_count(votes, len(items), "annotations")
+        votes = votes_beside(X, annotations, self.classes_, self.missing_label)
         encoding, experts = self._encode(items, y_codes, votes), votes.annotators
         silent = votes.n_answers == 0
         if silent.any():
@@ -142,7 +142,7 @@ class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         encoding : ndarray or DataFrame of shape (n_experts, n_dims), or (n_samples, n_dims)
             As returned by `transform`.
         """
-        y, annotations = split_target(y, annotations)
+        y, annotations = matched_target(X, y, annotations)
         return self.fit(X, y, annotations).transform(X, annotations, y)
 
     def __sklearn_tags__(self):

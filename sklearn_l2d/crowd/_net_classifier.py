@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._rows import same_rows
 from .._sklearn import StrOptions, atomic_fit
 from .._torch._modules import Single, ensemble_for
 from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, predict_log_proba, train
@@ -162,6 +163,7 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
         """
         params = self.get_params(deep=False)
         check_net(params)
+        _, y = same_rows(X=X, y=y)
         X = self._check_array(X, reset=True)
         if y is None:
             raise ValueError("NetClassifier requires y to be passed, but the target y is None.")

@@ -5,21 +5,22 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from .._annotated_target import split_target
-from .._encoding import Votes, is_frame, known_labels, make_votes
+from .._annotated_target import matched_target
+from .._by_name import by_name, check_available, expert_places
+from .._encoding import Votes, is_frame, known_labels, placed
 from .._numerics._answer_model import fit_counts
 from .._numerics._answers import expected_correctness
 from .._numerics._assignment import assign_members
 from .._numerics._crowdlab import crowdlab_proba, fit_crowdlab
 from .._numerics._fusion import Exponents
 from .._numerics._matrices import answer_weights, dense_if_small, entries, identity
+from .._rows import same_rows
 from .._sklearn import atomic, atomic_fit, check_weights, not_for_scorers, take_rows, warn
 from .._validation import (
     Items,
@@ -28,6 +29,7 @@ from .._validation import (
     check_items,
     check_truth,
     name_list,
+    votes_beside,
     warn_of_marker,
 )
 from ..crowd import NetClassifier
@@ -36,7 +38,7 @@ from ._answer_model import completed, count_votes, few_answers, fused_proba, lea
 from ._classifier import expand, fit_classifier, judge_classifier, team_classes, tempered_proba
 from ._duel import Duel
 from ._roster import answer_table, explanation_table, new_roster, plain_selection, route_table, served_shares
-from ._settings import select_members, share_bounds
+from ._settings import check_nobody, select_members, share_bounds
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Labelled items.
+            Labelled items. Rows of pandas objects and votes are matched by their ids, in whatever order they are; other
+            ids are refused, and a default index is none.
         y : array-like of shape (n_samples,)
             True labels; an `AnnotatedTarget` also brings the annotations. NaN, None, pandas.NA, masked entries and
             `unlabeled_label` stand for an unknown truth. The classifier, and when to defer, are learnt from the items
@@ -137,7 +140,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             would then be votes for it.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
             Annotations of the experts, one column per expert, with missing entries. None means that there are no
-            experts: the classifier decides all items.
+            experts: the classifier decides all items, unless a coverage below 1, a workload or answers are requested.
         X_unlabeled : array-like of shape (n_unlabeled, n_features), default=None
             Items without labels. The shares are calibrated on them if bounds are set, and measured on them.
 
@@ -149,7 +152,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the data or the bounds are not as described, or the bounds cannot be met.
+            If the data or the bounds are not as described, or the bounds cannot be met; without annotations, no work by
+            people can be requested.
         MemoryError
             If a table of items and experts is needed, for bounds on single experts or completed annotations, and there
             is not enough memory free for it.
@@ -269,11 +273,12 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
             Items.
-        available : array-like of bool of shape (n_experts,) or (n_samples, n_experts), default=None
-            Experts who are available, for all items or for each item; by default all experts. For each item, it may be
-            a sparse array.
+        available : array-like of bool of shape (n_experts,) or (n_samples, n_experts), or mapping, default=None
+            Experts who are available, for all items or for each item; by default all experts. A mapping, a Series and
+            the columns of a DataFrame are matched by name; experts whom they leave out are available. For each item,
+            it may be a sparse array.
         capacity : array-like of int of shape (n_experts,), int, or mapping by name, default=None
-            Largest number of items per expert; unlimited by default.
+            Largest number of items per expert; unlimited by default. A Series with names is a mapping.
         on_overflow : {"classifier", "raise"}, default="classifier"
             What happens to deferred items that no member of their target can take: "classifier" lets the classifier
             decide them, with a warning that says how many they are; "raise" raises a ValueError.
@@ -315,8 +320,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
-            matched by name.
+            Annotations of the experts, one column per expert, with missing entries. The rows and columns of a
+            DataFrame are matched by name.
         decision : {"draw", "vote", "combine", "crowdlab"}, default="draw"
             "draw" takes the annotation of the expert whom `assign_experts` draws among the members of the target who
             annotated the item. "vote" takes the vote of all members who annotated it, weighted by `selection_`. If no
@@ -341,7 +346,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         items, deferral, labels = self._decide(X)
         if self.n_experts_ == 0:
             return labels
-        votes = check_answers(annotations, len(labels), self, "predict_team")
+        votes = check_answers(annotations, items.given, self, "predict_team")
         if decision == "draw":
             given = votes.to_sparse()
             who = self._choose_experts(items, deferral, given, None)
@@ -367,8 +372,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
-            matched by name.
+            Annotations of the experts, one column per expert, with missing entries. The rows and columns of a
+            DataFrame are matched by name.
         decision : {"combine", "crowdlab"}, default="combine"
             "crowdlab" takes the weighted average of CROWDLAB (Goh, Tkachenko and Mueller, 2022) instead: everybody, the
             classifier too, weighs by how much less they err on the rows of `fit` than the most frequent class would. It
@@ -392,7 +397,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         proba = self._classifier_proba(items)
         if self.n_experts_ == 0:
             return proba
-        votes = check_answers(annotations, len(items), self, "predict_team_proba")
+        votes = check_answers(annotations, items.given, self, "predict_team_proba")
         if decision == "crowdlab":
             right, seen = self._roster.right.sum(1), self._roster.seen.sum(1)
             return crowdlab_proba(self._crowdlab, right, seen, votes.item, votes.annotator, votes.label, proba)
@@ -416,8 +421,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             True labels; an `AnnotatedTarget` also brings the annotations. Items of unknown truth, as in `fit`, are left
             out.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
-            matched by name.
+            Annotations of the experts, one column per expert, with missing entries. The rows and columns of a
+            DataFrame are matched by name.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the items.
 
@@ -433,12 +438,13 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             if a weight is negative, or if no weight is positive.
         """
         check_is_fitted(self)
-        y, annotations = split_target(y, annotations)
+        y, annotations = matched_target(X, y, annotations)
+        *_, sample_weight = same_rows(X=X, y=y, sample_weight=sample_weight)
         X, y, annotations, sample_weight = self._of_known_truth(X, y, annotations, sample_weight)
-        _, deferral, labels = self._decide(X)
+        items, deferral, labels = self._decide(X)
         if self.n_experts_ == 0:
             return float(np.average(labels == y, weights=check_weights(sample_weight, labels)))
-        votes = check_answers(annotations, len(labels), self, "score")
+        votes = check_answers(annotations, items.given, self, "score")
         return team_accuracy(y, deferral, labels, votes, self._selection, sample_weight)
 
     @atomic
@@ -626,7 +632,9 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     # Fitting.
 
     def _fit(self, X, y, annotations, X_unlabeled=None, classes=()):
-        y, annotations = split_target(y, annotations)
+        y, annotations = matched_target(X, y, annotations)
+        if annotations is None:
+            check_nobody(**self.get_params(deep=False))
         team = self._check_team(X, y, annotations, X_unlabeled, classes)
         self._check_settings(team.y)
         self._seed = self._draw_seed()
@@ -692,7 +700,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         if len(np.unique(y)) < 2 and not isinstance(parts.get("classifier"), FrozenEstimator):
             raise ValueError(f"y holds one class only, {y[0]!r}; a classifier needs at least two.")
         self.classes_ = team_classes(y, classes, parts)
-        votes = check_annotations(annotations, self.classes_, self.missing_label, len(items), self._silence)
+        votes = check_annotations(annotations, self.classes_, self.missing_label, items.given, self._silence)
         self.classes_, self._fit_experts = votes.classes, votes.annotators
         if not known_labels(self.classes_, self.unlabeled_label)[1].all():
             raise ValueError(
@@ -803,7 +811,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             raise ValueError(f"on_overflow={on_overflow!r} is neither 'classifier' nor 'raise'.")
         check_is_fitted(self)
         items = self._check_items(X)
-        available, capacity = self._check_available(available, len(items)), self._check_capacity(capacity)
+        available, capacity = self._check_available(available, items), self._check_capacity(capacity)
         deferral = self._duel(items).chosen
         assignment = self._choose_experts(items, deferral, available, capacity)
         overflow = int(((deferral >= 0) & (assignment < 0)).sum())
@@ -830,26 +838,15 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         decided = np.flatnonzero(ballots.sum(1) > 0)
         return decided, ballots[decided].argmax(1)
 
-    def _check_available(self, available, n_rows):
-        if available is None:
-            return None
-        available = available if issparse(available) else np.asarray(available)
-        shapes = [(self.n_experts_,), (n_rows, self.n_experts_)]
-        if available.dtype != bool or available.shape not in shapes:
-            raise ValueError(
-                f"available has shape {available.shape} and type {available.dtype}; pass booleans of shape {shapes[0]} "
-                f"or {shapes[1]}."
-            )
-        return available
+    def _check_available(self, available, items):
+        return check_available(available, self.experts_, items.given)
 
     def _check_capacity(self, capacity):
         if capacity is None:
             return None
+        capacity = by_name(capacity, self.experts_, "capacity")
         if hasattr(capacity, "items"):
-            known = set(self.experts_)
-            unknown = [name for name in capacity if name not in known]
-            if unknown:
-                raise ValueError(f"capacity names unknown experts {unknown}; the experts are {list(self.experts_)}.")
+            expert_places(capacity, self.experts_, "capacity")
             unlimited = np.iinfo(np.int64).max // 2
             capacity = [capacity.get(name, unlimited) for name in self.experts_]
         values = np.asarray(capacity)
@@ -882,18 +879,19 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             )
             return plain
 
-    def _check_newcomers(self, experts, X, annotations):
-        """Names, checked items and votes of newcomers."""
+    def _check_newcomers(self, experts, X, annotations, y=None):
+        """Names, checked items and votes of newcomers, and `y` in the order of `X`."""
         names, items = name_list(experts), self._check_items(X)
-        if is_frame(annotations) and set(annotations.columns) == set(names):
-            annotations = annotations[list(names)]
-        votes = make_votes(annotations, self.classes_, self.missing_label)
-        if votes.shape != (len(items), len(names)):
+        _, y, annotations = same_rows(X=X, y=y, annotations=annotations)
+        votes = votes_beside(X, annotations, self.classes_, self.missing_label)
+        if len(votes.annotators) != len(names):
             raise ValueError(
-                f"annotations has shape {votes.shape}; pass one row for each of the {len(items)} items of X and one "
-                f"column for each of the {len(names)} experts."
+                f"annotations has shape {votes.shape}; pass one column for each of the {len(names)} experts."
             )
-        return names, items, votes
+        if len(names) > 1 and (is_frame(annotations) or isinstance(annotations, Votes)):  # one cannot be mixed up
+            places = expert_places(votes.annotators, names, "annotations")
+            votes = placed(votes, np.arange(len(names)) if places is None else places, names)
+        return names, items, votes, y
 
     def _count_newcomers(self, votes, truth, known, likely=None):
         """What `count_votes` counts of newcomers, with all priors those of the roster.

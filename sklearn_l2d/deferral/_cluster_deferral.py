@@ -127,8 +127,8 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
         default parameters, fitted to at most 20,000 random items. If a clusterer is given, ``grouping="profile"`` uses
         the memberships too.
 
-    omega : array-like of shape (n_experts, n_clusters), default=None
-        Memberships of the experts, used instead of a clusterer.
+    omega : array-like or DataFrame of shape (n_experts, n_clusters), default=None
+        Memberships of the experts, used instead of a clusterer. The index of a DataFrame names the experts.
 
     grouping : {"profile", "soft", "hard"}, default="profile"
         "profile" groups experts by their correctness per class, shrunk by empirical Bayes. "soft" and "hard" are the
@@ -150,11 +150,11 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
 
     workload : pair, array-like of shape (n_experts, 2), mapping or None, default=None
         Lower and upper bound of the share of all items that each expert serves: one pair for all experts, one pair per
-        expert, or a mapping from names to pairs. None sets no bound.
+        expert, or a mapping from names to pairs, such as a Series or DataFrame. None sets no bound.
 
     cluster_workload : pair, array-like of shape (n_targets, 2), mapping or None, default=None
         Lower and upper bound of the share of all items that each group serves: one pair for all groups, one pair per
-        group, or a mapping from names to pairs. None sets no bound.
+        group, or a mapping from names to pairs, such as a Series or DataFrame. None sets no bound.
 
     evidence : {"answer", "combined"}, default="answer"
         What speaks for a group in training: that the answer of a member is right, or that the label by the classifier
@@ -174,7 +174,7 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
 
     consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
         Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from
-        names of experts or targets to costs. It may be negative.
+        names of experts or targets to costs, such as a Series. It may be negative.
 
     error_cost : array-like of shape (n_classes, n_classes), default=None
         Cost, in units of one error, of deciding for the class of the column where the class of the row is true. None is
@@ -377,7 +377,8 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
         X : array-like of shape (n_samples, n_features)
             Items that they annotated.
         annotations : array-like or DataFrame of shape (n_samples, len(experts))
-            Annotations of these experts, one column per expert, with missing entries.
+            Annotations of these experts, one column per expert, with missing entries. The rows and columns of a
+            DataFrame are matched by name.
         y : array-like of shape (n_samples,), default=None
             True labels, of which some may be unknown, as in `fit`; None means that all are. Answers to these items
             count by the probability of the truth given the classifier, the consensus of the behaviours and the
@@ -399,7 +400,7 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
             raise ValueError("fitted without experts: there are no groups to join; call fit with annotations.")
         if self.clusterer_ is None:
             raise ValueError("fitted with a ready omega, which says nothing about newcomers; give a clusterer instead.")
-        names, items, votes = self._check_newcomers(experts, X, annotations)
+        names, items, votes, y = self._check_newcomers(experts, X, annotations, y)
         met = self._meet(X, items, votes, y)
         newcomers = self._roster.newcomers(names, None, met.counts, {"membership": met.membership}, met.likely)
         omega = self.grouping_.assign(newcomers.correctness, met.membership)
@@ -435,7 +436,7 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
         """Find the behaviours, unless memberships are given, and form the groups."""
         self.clusterer_ = None
         if self.omega is not None:
-            membership = check_omega(self.omega, self.n_experts_)
+            membership = check_omega(self.omega, self.experts_)
         else:
             X, votes = team.annotated.given, team.annotations  # behaviours need no truth
             self.clusterer_ = fit_clusterer(self.clusterer, X, votes, self._seed)

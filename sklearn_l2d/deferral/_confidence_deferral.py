@@ -40,11 +40,11 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
 
     workload : pair, array-like of shape (n_experts, 2), mapping or None, default=None
         Lower and upper bound of the share of all items that each expert serves: one pair for all experts, one pair per
-        expert, or a mapping from names to pairs. None sets no bound.
+        expert, or a mapping from names to pairs, such as a Series or DataFrame. None sets no bound.
 
     consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
         Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from
-        names of experts or targets to costs. It may be negative.
+        names of experts or targets to costs, such as a Series. It may be negative.
 
     missing_label : object, default=None
         Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is

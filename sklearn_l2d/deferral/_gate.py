@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, issparse
 from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.model_selection import KFold
 
-from .._annotated_target import split_target
+from .._annotated_target import matched_target
 from .._numerics._answers import expected_correctness
 from .._numerics._evidence import Evidence, answer_evidence
 from .._numerics._gate_posterior import gate_log_likelihood, gate_posterior, target_log_likelihood
@@ -399,8 +399,8 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         y : array-like of shape (n_samples,)
             True labels; an `AnnotatedTarget` also brings the annotations.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
-            matched by name.
+            Annotations of the experts, one column per expert, with missing entries. The rows and columns of a
+            DataFrame are matched by name.
         classes : array-like of shape (n_classes,), default=None
             All classes, for the first call if `y` does not have them all.
 
@@ -410,7 +410,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
             The deferrer after one more epoch.
         """
         if self.__sklearn_is_fitted__():
-            self._learn_more(X, *split_target(y, annotations))
+            self._learn_more(X, *matched_target(X, y, annotations))
         else:
             self._fit(X, y, annotations, classes=() if classes is None else classes)
 
@@ -512,7 +512,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         if self.n_experts_ == 0:
             return
         check_all_known(y, self.unlabeled_label, "partial_fit")
-        votes, y_codes = check_answers(annotations, len(items), self, "partial_fit"), self._check_truth(X, y)[0]
+        votes, y_codes = check_answers(annotations, items.given, self, "partial_fit"), self._check_truth(X, y)[0]
         self.gate_ = copy.deepcopy(self.gate_)
         proba = self._classifier_proba(items)
         evidence = self._evidence(items, votes, y_codes, proba, self._price(), counted=False)

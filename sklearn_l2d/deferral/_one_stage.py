@@ -44,8 +44,8 @@ class OneStageDeferral(JointDeferrer):
 
     consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
         Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from
-        names of experts to costs. It is at least 0. With "softmax" and "ova" the cost does not enter the loss and is
-        subtracted when a decision is made: expert j decides where ``p(m_j = y | x) - cost_j``, by
+        names of experts to costs, such as a Series. It is at least 0. With "softmax" and "ova" the cost does not enter
+        the loss and is subtracted when a decision is made: expert j decides where ``p(m_j = y | x) - cost_j``, by
         `predict_expert_correctness` before clipping, is above ``max_c p(c | x)``. With "realizable" the cost enters the
         loss: a right answer that costs less than 1 has the loss of a right answer with weight 1 - cost and that of a
         wrong answer with weight cost.

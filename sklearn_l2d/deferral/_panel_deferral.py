@@ -7,10 +7,11 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._annotated_target import split_target
+from .._annotated_target import matched_target
 from .._numerics._keyed import number_keys, row_keys
 from .._numerics._prices import find_prices
 from .._numerics._risk_control import confidence_bound, n_items_needed
+from .._rows import same_rows
 from .._sklearn import HasMethods, Interval, atomic, check_weights, warn
 from .._validation import check_answers
 from ._asking import FEW, Asker, Panel, Replay, Sample, Talk, draw_questions, hear_recorded
@@ -58,8 +59,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
 
     consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
         Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from
-        names of experts to costs. Somebody is asked as long as the answer is worth as much: the fall of the expected
-        errors, and a tenth of an error for each nat of information, which may overturn the label later.
+        names of experts to costs, such as a Series. Somebody is asked as long as the answer is worth as much: the fall
+        of the expected errors, and a tenth of an error for each nat of information, which may overturn the label later.
 
     max_answers : int, default=None
         Largest number of answers to an item; None sets no limit.
@@ -75,7 +76,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
 
     workload : pair, array-like of shape (n_experts, 2), mapping or None, default=None
         Lower and upper bound of the share of all items that each expert serves: one pair for all experts, one pair per
-        expert, or a mapping from names to pairs. None sets no bound.
+        expert, or a mapping from names to pairs, such as a Series or DataFrame. None sets no bound.
 
     cv : int, default=5
         Number of folds of the classifier's out-of-fold probabilities, by which the temperature and the weight of the
@@ -252,13 +253,14 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         X : array-like of shape (n_samples, n_features)
             Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Annotations of the experts so far, one column per expert, with missing entries. The columns of a DataFrame
-            are matched by name. None: nobody has answered.
-        available : array-like of bool of shape (n_experts,) or (n_samples, n_experts), default=None
-            Experts who are available, for all items or for each item; by default all experts. For each item, it may be
-            a sparse array.
+            Annotations of the experts so far, one column per expert, with missing entries. The rows and columns of
+            a DataFrame are matched by name. None: nobody has answered.
+        available : array-like of bool of shape (n_experts,) or (n_samples, n_experts), or mapping, default=None
+            Experts who are available, for all items or for each item; by default all experts. A mapping, a Series and
+            the columns of a DataFrame are matched by name; experts whom they leave out are available. For each item,
+            it may be a sparse array.
         capacity : array-like of int of shape (n_experts,), int, or mapping by name, default=None
-            Largest number of items per expert; unlimited by default.
+            Largest number of items per expert; unlimited by default. A Series with names is a mapping.
 
         Returns
         -------
@@ -273,8 +275,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         """
         check_is_fitted(self)
         items = self._check_items(X)
-        available, capacity = self._check_available(available, len(items)), self._check_capacity(capacity)
-        votes = None if annotations is None else check_answers(annotations, len(items), self, "next_expert")
+        available, capacity = self._check_available(available, items), self._check_capacity(capacity)
+        votes = None if annotations is None else check_answers(annotations, items.given, self, "next_expert")
         if self.n_experts_ == 0:
             return np.full(len(items), -1)
         talk = self._talk(items, available)
@@ -311,7 +313,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
                 "next_expert, or fit with answers or consultation_cost."
             )
         items = self._check_items(X)
-        available, capacity = self._check_available(available, len(items)), self._check_capacity(capacity)
+        available, capacity = self._check_available(available, items), self._check_capacity(capacity)
         asked = np.zeros((len(items), self.n_experts_), dtype=bool)
         if self.n_experts_:
             price = self._consultation_prices() + self._roster.details["panel_toll"]
@@ -329,7 +331,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
             Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts)
             Annotations of the experts, one column per expert, with missing entries: only those who annotated an item
-            can be asked about it. The columns of a DataFrame are matched by name.
+            can be asked about it. The rows and columns of a
+            DataFrame are matched by name.
 
         Returns
         -------
@@ -351,7 +354,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         if self.n_experts_ == 0:
             proba, asked = self._classifier_proba(items), np.empty((len(items), 0), dtype=int)
             return Replay(asked, self._decided(proba), proba, np.zeros(len(items), dtype=int))
-        votes = check_answers(annotations, len(items), self, method)
+        votes = check_answers(annotations, items.given, self, method)
         talk = self._talk(items)
         for _ in hear_recorded(talk, votes.to_sparse()):
             pass
@@ -366,8 +369,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         X : array-like of shape (n_samples, n_features)
             Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Annotations of the experts so far, one column per expert, with missing entries. The columns of a DataFrame
-            are matched by name. None: nobody has answered.
+            Annotations of the experts so far, one column per expert, with missing entries. The rows and columns of
+            a DataFrame are matched by name. None: nobody has answered.
         decision : {"combine", "crowdlab"}, default="combine"
             As in `ConfidenceDeferral.predict_team_proba`.
 
@@ -395,8 +398,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         X : array-like of shape (n_samples, n_features)
             Items.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Annotations of the experts so far, one column per expert, with missing entries. The columns of a DataFrame
-            are matched by name. None: nobody has answered.
+            Annotations of the experts so far, one column per expert, with missing entries. The rows and columns of
+            a DataFrame are matched by name. None: nobody has answered.
         decision : {"combine", "crowdlab", "draw", "vote"}, default="combine"
             "combine" and "crowdlab" take the most probable label of `predict_team_proba`, or that of the least expected
             cost if there is an `error_cost`. "draw" and "vote" take the answer of one expert, as other deferrers do:
@@ -425,8 +428,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
             True labels; an `AnnotatedTarget` also brings the annotations. Items of unknown truth, as in `fit`, are left
             out.
         annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
-            matched by name.
+            Annotations of the experts, one column per expert, with missing entries. The rows and columns of a
+            DataFrame are matched by name.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the items.
 
@@ -442,7 +445,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
             differ, if a weight is negative, or if no weight is positive.
         """
         check_is_fitted(self)
-        y, annotations = split_target(y, annotations)
+        y, annotations = matched_target(X, y, annotations)
+        *_, sample_weight = same_rows(X=X, y=y, sample_weight=sample_weight)
         if self.n_experts_ == 0:
             return super().score(X, y, annotations, sample_weight)
         X, y, annotations, sample_weight = self._of_known_truth(X, y, annotations, sample_weight)
@@ -461,7 +465,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         X : array-like of shape (n_samples, n_features)
             Items that they annotated.
         annotations : array-like or DataFrame of shape (n_samples, len(experts))
-            Annotations of these experts, one column per expert, with missing entries.
+            Annotations of these experts, one column per expert, with missing entries. The rows and columns of a
+            DataFrame are matched by name.
         y : array-like of shape (n_samples,), default=None
             True labels, of which some may be unknown, as in `fit`. With a `clusterer`, all may be unknown: newcomers
             are then expected to be as accurate as the experts of similar memberships until their own answers tell
@@ -482,7 +487,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         if self.clusterer_ is None:
             TallyMixin.onboard(self, experts, X, annotations, y)
             return
-        names, items, votes = self._check_newcomers(experts, X, annotations)
+        names, items, votes, y = self._check_newcomers(experts, X, annotations, y)
         met = self._meet(X, items, votes, y)
         self._add_targets(names)
         details = self._describe(items, None, votes) | {"membership": met.membership}
@@ -513,7 +518,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         if annotations is None or self.n_experts_ == 0:
             return explanation
         items, rows = self._check_items(X), np.arange(len(explanation))
-        votes, talk = check_answers(annotations, len(rows), self, "explain_deferral"), self._talk(items)
+        votes, talk = check_answers(annotations, items.given, self, "explain_deferral"), self._talk(items)
         talk.hear_votes(votes)
         proba = talk.proba(rows)
         label = self._decided(proba)
@@ -537,8 +542,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
             Mean numbers of answers per item.
         X_unlabeled : array-like of shape (n_unlabeled, n_features)
             Items on which the thresholds are calibrated.
-        available : array-like of bool of shape (n_experts,) or (n_unlabeled, n_experts), default=None
-            Who can be asked about these items; by default everybody about all of them.
+        available : array-like of bool of shape (n_experts,) or (n_unlabeled, n_experts), or mapping, default=None
+            Who can be asked about these items; by default everybody about all of them. Names as in `assign_experts`.
 
         Returns
         -------
@@ -553,7 +558,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         """
         check_is_fitted(self)
         items, budgets = self._check_unlabeled(X_unlabeled), [float(b) for b in budgets]
-        available = self._check_available(available, len(items))
+        available = self._check_available(available, items)
         path = [
             self._copy_with(
                 answers=b, target_accuracy=None, consultation_cost=None, confidence_threshold_=np.inf, _promised=None
@@ -581,8 +586,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         ----------
         X_unlabeled : array-like of shape (n_unlabeled, n_features)
             Items from the distribution of future items.
-        available : array-like of bool of shape (n_experts,) or (n_unlabeled, n_experts), default=None
-            Who can be asked about these items; by default everybody about all of them.
+        available : array-like of bool of shape (n_experts,) or (n_unlabeled, n_experts), or mapping, default=None
+            Who can be asked about these items; by default everybody about all of them. Names as in `assign_experts`.
 
         Returns
         -------
@@ -597,7 +602,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         """
         check_is_fitted(self)
         items = self._check_unlabeled(X_unlabeled)
-        available = self._check_available(available, len(items))
+        available = self._check_available(available, items)
         self._check_request()
         request = self._request()
         if request != self._promised:

@@ -113,7 +113,7 @@ class ProbabilisticDeferral(ImitatingDeferrer):
 
     workload : pair, array-like of shape (n_experts, 2), mapping or None, default=None
         Lower and upper bound of the share of all items that each expert serves: one pair for all experts, one pair per
-        expert, or a mapping from names to pairs. None sets no bound.
+        expert, or a mapping from names to pairs, such as a Series or DataFrame. None sets no bound.
 
     prior_weight : float, default=5.0
         Weight of the gate's prior before training. The prior logit of a target is the log of the probability that the
@@ -127,7 +127,7 @@ class ProbabilisticDeferral(ImitatingDeferrer):
 
     consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
         Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from
-        names of experts or targets to costs. It may be negative.
+        names of experts or targets to costs, such as a Series. It may be negative.
 
     error_cost : array-like of shape (n_classes, n_classes), default=None
         Cost, in units of one error, of deciding for the class of the column where the class of the row is true. None is

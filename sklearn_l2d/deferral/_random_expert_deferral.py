@@ -30,7 +30,7 @@ class RandomExpertDeferral(GatedDeferrer):
 
     workload : pair, array-like of shape (n_experts, 2), mapping or None, default=None
         Lower and upper bound of the share of all items that each expert serves: one pair for all experts, one pair per
-        expert, or a mapping from names to pairs. None sets no bound.
+        expert, or a mapping from names to pairs, such as a Series or DataFrame. None sets no bound.
 
     prior_weight : float, default=5.0
         Weight of the gate's prior before training. The prior logit of a target is the log of the probability that the
@@ -44,7 +44,7 @@ class RandomExpertDeferral(GatedDeferrer):
 
     consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
         Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from
-        names of experts or targets to costs. It may be negative.
+        names of experts or targets to costs, such as a Series. It may be negative.
 
     error_cost : array-like of shape (n_classes, n_classes), default=None
         Cost, in units of one error, of deciding for the class of the column where the class of the row is true. None is
@@ -171,7 +171,8 @@ class RandomExpertDeferral(GatedDeferrer):
         X : array-like of shape (n_samples, n_features), default=None
             Items that they annotated.
         annotations : array-like or DataFrame of shape (n_samples, len(experts)), default=None
-            Annotations of these experts, one column per expert, with missing entries.
+            Annotations of these experts, one column per expert, with missing entries. The rows and columns of a
+            DataFrame are matched by name.
         y : array-like of shape (n_samples,), default=None
             True labels, with which the annotations are counted for `explain_deferral`, `partial_fit` and
             `predict_team_proba`. Some may be unknown, as in `fit`: answers to these items count by the probability of
@@ -195,7 +196,7 @@ class RandomExpertDeferral(GatedDeferrer):
         if annotations is not None:
             if X is None:
                 raise ValueError("X is None, but annotations are answers to items; pass these items, or neither.")
-            _, items, votes = self._check_newcomers(names, X, annotations)
+            _, items, votes, y = self._check_newcomers(names, X, annotations, y)
             if y is not None:
                 y_codes, known = self._check_truth(X, y)
                 counts = self._count_newcomers(votes, self._truth_before_answers(items, known, y_codes), known)

@@ -4,12 +4,13 @@ import numbers
 from typing import ClassVar
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
 
-from .._annotated_target import split_target
+from .._annotated_target import matched_target
 from .._sklearn import HasMethods, Interval
 from ._coverage import CoverageMixin
 from ._roster import insert_zeros, served_shares
-from ._settings import share_bounds
+from ._settings import check_nobody, share_bounds
 from ._wrapper import DeferrerWrapper
 
 _CERTAIN = 1e6  # replaces an infinite score, so that every margin is a number
@@ -132,8 +133,10 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
         self.random_state = random_state
 
     def _fit(self, X, y, annotations, X_unlabeled=None, classes=()):
-        y, annotations = split_target(y, annotations)
+        y, annotations = matched_target(X, y, annotations)
         self._request()
+        if annotations is None and not isinstance(self.deferrer, FrozenEstimator):
+            check_nobody(coverage=self.coverage)
         self._fit_deferrer(X, y, annotations, X_unlabeled)
         self._set_no_offsets()
         if len(self.targets_) == 0:

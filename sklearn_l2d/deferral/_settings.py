@@ -7,6 +7,8 @@ import numpy as np
 from scipy.sparse import block_diag, csr_array, issparse
 from sklearn.utils.class_weight import compute_sample_weight
 
+from .._by_name import as_floats, bounds_table, by_name, check_pair, expert_places
+from .._encoding import is_frame
 from .._numerics._answers import answer_likelihood, error_nats
 from .._numerics._matrices import normalised_rows, weighted_columns
 from .._numerics._shares import check_share_bounds, restricts, selection_weights
@@ -101,10 +103,27 @@ def share_bounds(coverage, workload, cluster_workload, experts, target_names):
     """
     if isinstance(coverage, numbers.Real):
         coverage = (coverage, coverage)
-    classifier = np.array([(0.0, 1.0) if coverage is None else _check_pair(coverage, "coverage")])
-    targets = np.concatenate([_table(cluster_workload, target_names, "cluster_workload"), classifier])
-    people = np.concatenate([_table(workload, experts, "workload"), [[0.0, 1.0]]])
+    classifier = np.array([(0.0, 1.0) if coverage is None else check_pair(coverage, "coverage")])
+    targets = np.concatenate([bounds_table(cluster_workload, target_names, "cluster_workload"), classifier])
+    people = np.concatenate([bounds_table(workload, experts, "workload"), [[0.0, 1.0]]])
     return ShareBounds(*targets.T.copy(), *people.T.copy())
+
+
+def check_nobody(coverage=None, workload=None, cluster_workload=None, answers=None, **others):
+    """Refuse parameters of a deferrer that ask for work by people, where there are none."""
+    requests = {
+        "coverage": (coverage, share_bounds(coverage, None, None, [], []).target_upper[-1] < 1),
+        "workload": (workload, workload is not None),
+        "cluster_workload": (cluster_workload, cluster_workload is not None),
+        "answers": (answers, answers is not None and answers > 0),
+    }
+    for name, (value, asks) in requests.items():
+        if asks:
+            raise ValueError(
+                f"{name}={value!r} asks for work by people, but there are no annotations; pass annotations, or "
+                "y=AnnotatedTarget(y, annotations) where only y gets through. For a classifier alone, leave out "
+                f"{name}."
+            )
 
 
 def check_in_one_target(bounds, experts):
@@ -202,6 +221,7 @@ def of_roster(setting, parameter, fitted, roster, common_ndim):
     common_ndim : int
         Number of dimensions of a value for all experts.
     """
+    setting = by_name(setting, fitted, parameter)
     if setting is None or hasattr(setting, "items"):
         gone = {*fitted, *roster.left} - set(roster.experts)
         return {name: value for name, value in (setting or {}).items() if name not in gone} or None
@@ -255,6 +275,7 @@ def expert_prices(cost, experts, targets=(), omega=None):
     prices = np.zeros(len(experts))
     if cost is None:
         return prices
+    cost = by_name(cost, experts, "consultation_cost")
     if hasattr(cost, "items"):
         people, groups = {n: i for i, n in enumerate(experts)}, {n: k for k, n in enumerate(targets)}
         for name, given in cost.items():
@@ -281,11 +302,14 @@ def expert_prices(cost, experts, targets=(), omega=None):
     return np.broadcast_to(prices, len(experts))
 
 
-def check_omega(omega, n_experts):
+def check_omega(omega, experts):
     """Check given memberships (M, K) and scale their rows to a sum of 1."""
+    places = expert_places(omega.index.tolist(), experts, "omega") if is_frame(omega) else None
     omega = as_floats(omega, "omega")
-    if omega.ndim != 2 or len(omega) != n_experts:
-        raise ValueError(f"omega has shape {omega.shape}; pass one row for each of the {n_experts} experts.")
+    if omega.ndim != 2 or len(omega) != len(experts):
+        raise ValueError(f"omega has shape {omega.shape}; pass one row for each of the {len(experts)} experts.")
+    if places is not None:
+        omega = omega[np.argsort(places)]
     if not np.isfinite(omega).all() or (omega < 0).any():
         raise ValueError("omega has negative or non-finite entries; memberships are non-negative.")
     totals = omega.sum(1, keepdims=True)
@@ -294,48 +318,3 @@ def check_omega(omega, n_experts):
             f"omega has zero rows {np.flatnonzero(totals[:, 0] <= 0).tolist()}; give each expert a cluster."
         )
     return omega / totals
-
-
-def as_floats(values, name):
-    """Array of the floats in a setting.
-
-    Raises
-    ------
-    ValueError
-        If something in it is not a number, or its rows have unlike lengths.
-    """
-    try:
-        return np.asarray(values, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}={values!r} must hold numbers, in rows of one length; correct it.") from error
-
-
-def _table(bounds, names, parameter):
-    """Array (n, 2) of bounds."""
-    table = np.tile([0.0, 1.0], (len(names), 1))
-    if bounds is None:
-        return table
-    if hasattr(bounds, "items"):
-        place = {name: i for i, name in enumerate(names)}
-        unknown = [name for name in bounds if name not in place]
-        if unknown:
-            raise ValueError(f"{parameter} names {unknown}, but the names are {list(names)}; correct the keys.")
-        for name, pair in bounds.items():
-            table[place[name]] = _check_pair(pair, f"{parameter}[{name!r}]")
-        return table
-    values = as_floats(bounds, parameter)
-    if values.shape == (2,):
-        return np.tile(_check_pair(bounds, parameter), (len(names), 1)) if len(names) else table
-    if values.shape != table.shape:
-        raise ValueError(
-            f"{parameter} has shape {values.shape}; pass a pair (lower, upper), an array of shape {table.shape}, or a "
-            "mapping from names to pairs."
-        )
-    return np.array([_check_pair(pair, f"{parameter}[{i}]") for i, pair in enumerate(values)]).reshape(table.shape)
-
-
-def _check_pair(pair, parameter):
-    values = as_floats(pair, parameter)
-    if values.shape != (2,) or not (0 <= values[0] <= values[1] <= 1):
-        raise ValueError(f"{parameter}={pair!r} is not a pair with 0 <= lower <= upper <= 1; correct it.")
-    return values

@@ -24,7 +24,8 @@ class TallyMixin:
         X : array-like of shape (n_samples, n_features)
             Items that they annotated.
         annotations : array-like or DataFrame of shape (n_samples, len(experts))
-            Annotations of these experts, one column per expert, with missing entries.
+            Annotations of these experts, one column per expert, with missing entries. The rows and columns of a
+            DataFrame are matched by name.
         y : array-like of shape (n_samples,)
             True labels. They are required, but some may be unknown, as in `fit`: answers to these items count by the
             probability of the truth given the classifier and the newcomers' answers.
@@ -47,7 +48,7 @@ class TallyMixin:
             )
         if y is None:
             raise ValueError("y is None, but newcomers are judged by what they got right; pass the true labels.")
-        names, items, votes = self._check_newcomers(experts, X, annotations)
+        names, items, votes, y = self._check_newcomers(experts, X, annotations, y)
         y_codes, known = self._check_truth(X, y)
         if not known.any():
             raise ValueError("y knows the truth of no item, but newcomers are judged by it; pass some true labels.")

@@ -29,7 +29,7 @@ class TwoStageDeferral(SurrogateDeferrer):
 
     consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
         Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from
-        names of experts to costs. It is at least 0. In the loss, an answer of expert j is worth
+        names of experts to costs, such as a Series. It is at least 0. In the loss, an answer of expert j is worth
         ``1(right) - cost_j + c`` and the classifier ``1(right) + c``, where c is the largest cost, so that nothing is
         worth less than 0. At the minimum, expert j decides where ``p(m_j = y | x) - cost_j`` is the largest.
 

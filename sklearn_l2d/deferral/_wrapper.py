@@ -73,7 +73,8 @@ class DeferrerWrapper(BaseDeferrer):
         X : array-like of shape (n_samples, n_features)
             Items that they annotated.
         annotations : array-like or DataFrame of shape (n_samples, len(experts))
-            Annotations of these experts, one column per expert, with missing entries.
+            Annotations of these experts, one column per expert, with missing entries. The rows and columns of a
+            DataFrame are matched by name.
         y : array-like of shape (n_samples,), default=None
             True labels, if the deferrer needs them.
 

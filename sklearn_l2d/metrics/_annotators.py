@@ -5,6 +5,7 @@ from sklearn.utils import check_array, check_consistent_length
 
 from .._encoding import sparse_counts
 from .._numerics._marginal_likelihood import check_alpha, likelihood_method, log_marginal
+from .._rows import same_rows
 from ..annotations import encode_annotations, encode_counts
 
 _METHODS = ("auto", "exact", "sobol")
@@ -155,6 +156,7 @@ def consensus_agreement(annotations, proba, *, classes=None, missing_label=None)
     >>> consensus_agreement([[0, 1], [1, -1]], [[0.75, 0.25], [0.5, 0.5]])
     array([0.625, 0.25 ])
     """
+    annotations, proba = same_rows(annotations=annotations, proba=proba)
     proba = _check_proba(proba, ("n_samples", "n_classes"), None if classes is None else len(classes))
     classes = np.arange(proba.shape[1]) if classes is None else classes
     codes, _, _ = encode_annotations(annotations, classes=classes, missing_label=missing_label)

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from .._annotated_target import split_target
+from .._annotated_target import matched_target
 from .._validation import check_all_known
 
 
@@ -68,7 +68,7 @@ def answers_accuracy_curve(panels, X, y, annotations=None):
         raise TypeError("panels is no sequence of fitted PanelDeferral; give what answers_path returns, or [panel].")
     if len(panels) == 0:
         raise ValueError("panels is empty; give at least one fitted PanelDeferral.")
-    y, annotations = split_target(y, annotations)
+    y, annotations = matched_target(X, y, annotations)
     for panel in panels:
         check_all_known(y, getattr(panel, "unlabeled_label", None), "answers_accuracy_curve")
     y = column_or_1d(y)

@@ -7,8 +7,10 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_consistent_length, column_or_1d
 
+from .._by_name import bounds_table
 from .._encoding import check_classes, make_votes, sorted_labels
 from .._numerics._matrices import answer_weights, dense_if_small, identity, normalised_rows
+from .._rows import same_rows
 from .._sklearn import check_weights
 
 
@@ -240,6 +242,13 @@ def team_accuracy(
     >>> team_accuracy([1, 1, 0], [0, -1, 0], [0, 1, 1], annotations, selection=[[0.5, 0.5]])
     0.8333333333333334
     """
+    y_true, deferral, y_classifier, annotations, sample_weight = same_rows(
+        y_true=y_true,
+        deferral=deferral,
+        y_classifier=y_classifier,
+        annotations=annotations,
+        sample_weight=sample_weight,
+    )
     votes, right, classifier = _correctness(y_true, y_classifier, annotations, missing_label)
     service = _serve(deferral, selection, votes, sample_weight)
     return float(np.average(service.per_item(right, classifier), weights=service.sample_weight))
@@ -286,6 +295,9 @@ def workload_distribution(
     >>> workload_distribution([0, 0, -1, -1], selection=[[0.5, 0.5]])
     array([0.25, 0.25, 0.5 ])
     """
+    deferral, annotations, sample_weight = same_rows(
+        deferral=deferral, annotations=annotations, sample_weight=sample_weight
+    )
     if annotations is not None:
         votes = make_votes(annotations, None, missing_label)
         service = _serve(deferral, selection, votes, sample_weight)
@@ -342,8 +354,8 @@ def deferral_report(
     coverage : float or tuple (low, high), default=None
         Coverage that had been requested.
 
-    workload : array-like of shape (n_experts, 2), default=None
-        Bounds of the experts' shares that had been requested.
+    workload : pair, array-like of shape (n_experts, 2), mapping or None, default=None
+        Bounds of the experts' shares that had been requested: a mapping, or a DataFrame with an index, names experts.
 
     target_names : sequence of str, default=None
         Names of the targets; their codes by default.
@@ -399,6 +411,14 @@ def deferral_report(
     >>> report["experts"]["share"]
     [0.25, 0.25, 0.5]
     """
+    y_true, deferral, y_classifier, annotations, team_proba, sample_weight = same_rows(
+        y_true=y_true,
+        deferral=deferral,
+        y_classifier=y_classifier,
+        annotations=annotations,
+        team_proba=team_proba,
+        sample_weight=sample_weight,
+    )
     votes, right, classifier = _correctness(y_true, y_classifier, annotations, missing_label)
     service = _serve(deferral, selection, votes, sample_weight)
     deferral, fallback, sample_weight = service.deferral, service.fallback, service.sample_weight
@@ -414,8 +434,7 @@ def deferral_report(
         return float((sample_weight * where) @ values / total) if total > 0 else float("nan")
 
     low, high = (coverage, coverage) if isinstance(coverage, Real) else coverage or (0.0, 1.0)
-    bounds = np.tile([0.0, 1.0], (len(experts), 1)) if workload is None else np.asarray(workload, float)
-    bounds = np.vstack([bounds, [low, high]])
+    bounds = np.vstack([bounds_table(workload, experts, "workload"), [low, high]])
     route = np.where(kept, n_targets, deferral)  # the classifier last
     n_routed = np.bincount(route, sample_weight, minlength=n_targets + 1)
 

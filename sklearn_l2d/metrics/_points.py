@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._annotated_target import split_target
+from .._annotated_target import matched_target
 from .._last_step import last_step
 from .._validation import check_answers
 from ._coverage import coverage_accuracy_curve, team_accuracy
@@ -70,7 +70,7 @@ def coverage_accuracy_points(estimator, X, y, annotations=None, *, coverages=Non
     True
     """
     deferrer, items = last_step(estimator, X)
-    y, annotations = split_target(y, annotations)
+    y, annotations = matched_target(items, y, annotations)
     if deferrer.n_experts_ == 0:
         raise ValueError(f"{type(deferrer).__name__} has no experts, so it has no curve; fit it with annotations.")
     systems = [deferrer]
@@ -90,5 +90,5 @@ def _accuracy_without_classifier(deferrer, X, y, annotations):
     """Accuracy of a team that always asks the target it prefers; the classifier decides where nobody of it answered."""
     # not by probabilities: they are all zero where the classifier is certain
     asked = deferrer.decision_function(X)[:, :-1].argmax(1)
-    votes = check_answers(annotations, len(asked), deferrer, "coverage_accuracy_points")
+    votes = check_answers(annotations, X, deferrer, "coverage_accuracy_points")
     return team_accuracy(y, asked, deferrer.predict(X), votes, deferrer.selection_)

@@ -13,6 +13,7 @@ from sklearn.utils import Bunch
 from .._encoding import check_row_count
 from .._last_step import last_step
 from .._numerics._marginal_likelihood import likelihood_method
+from .._rows import same_rows
 from ..annotations import encode_counts
 from ..cluster import AnnotatorLDA
 from ._n_clusters import lowest_perplexity, rate_of_perplexity_change, rates_of_change
@@ -105,6 +106,7 @@ def perplexity_curve(estimator, X, y, *, n_clusters=(1, 2, 3, 4, 5, 6), cv=5, gr
     """
     prefix = _prefix(estimator)
     tried = _check_n_clusters(n_clusters)
+    X, y, groups = same_rows(X=X, y=y, groups=groups)
     counts, _ = encode_counts(y)
     check_row_count(counts, len(X), "y")
     estimator, name = clone(estimator), f"{prefix}likelihood"

@@ -3,8 +3,9 @@
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from .._annotated_target import matched_target
 from .._last_step import last_step
-from ..annotations import split_target
+from .._rows import same_rows
 
 _DECISIONS = ("draw", "vote", "combine", "crowdlab", "expected")
 
@@ -95,7 +96,8 @@ class _TeamScorer:
         deferrer, items = last_step(estimator, X)
         if not hasattr(deferrer, "predict_team"):
             raise TypeError(f"{type(deferrer).__name__} has no predict_team; team scorers judge deferrers.")
-        y, annotations = split_target(y, annotations)
+        y, annotations = matched_target(items, y, annotations)
+        *_, sample_weight = same_rows(X=items, y=y, sample_weight=sample_weight)
         if self.decision == "expected":
             return deferrer.score(items, y, annotations=annotations, sample_weight=sample_weight)
         labels = deferrer.predict_team(items, annotations, decision=self.decision)

@@ -114,7 +114,7 @@ def test_onboard_refuses_what_does_not_go_together(model, bounded):
     one = make_answers(NEW_Y, ["e"], 5)
     for call, message in [
         (lambda: model.onboard(["e", "f"], NEW_X, one), r"annotations has shape \(400, 1\)"),
-        (lambda: model.onboard(["e"], NEW_X[1:], one), "annotations has shape"),
+        (lambda: model.onboard(["e"], NEW_X[1:], one), "annotations has 400 rows, but X has 399"),
         (lambda: model.onboard(["e", "e"], NEW_X, one.assign(f=0)), "a name twice"),
         (lambda: model.onboard(["e"], NEW_X, one, NEW_Y[1:]), "inconsistent"),
         (lambda: model.onboard(["e"], NEW_X, one, NEW_Y + 5), "y holds labels"),

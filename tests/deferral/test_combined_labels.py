@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pandas as pd
 import pytest
-from _instances import fit, make_crowd, of_kind
+from _instances import fit, make_crowd, of_kind, without_people
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
@@ -71,7 +71,7 @@ def test_without_experts_the_classifier_is_the_team(instance):
     if hasattr(instance.estimator, "surrogate"):
         pytest.skip("its classifier is part of a net with outputs for experts, tested elsewhere")
     crowd = make_crowd()
-    fitted = clone(instance.estimator).fit(crowd.X, crowd.y)
+    fitted = without_people(instance.estimator).fit(crowd.X, crowd.y)
     assert_allclose(fitted.predict_team_proba(crowd.X), fitted.predict_proba(crowd.X), atol=2e-5)
     assert_array_equal(fitted.predict_team(crowd.X, decision="combine"), fitted.predict(crowd.X))
 

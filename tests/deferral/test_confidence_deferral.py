@@ -175,7 +175,7 @@ def test_costs_and_bounds_stay_with_their_owner(world, unseen, make):
 
 
 def test_without_experts(world, make):
-    model = make(coverage=0.5).fit(world.X, world.y)
+    model = make(coverage=(0.5, 1)).fit(world.X, world.y)
     assert_array_equal(model.predict_deferral(world.X), -1)
     (path,) = model.coverage_path([0.3])
     assert_array_equal(path.recalibrate(world.X).predict_deferral(world.X), -1)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from _instances import INSTANCES, make_crowd, of_kind
+from _instances import INSTANCES, make_crowd, of_kind, without_people
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
@@ -138,3 +138,25 @@ def test_bounds_that_are_taken_back_are_gone(instance):
     for team in (free, on_path):
         np.testing.assert_allclose(team.selection_, fresh.selection_)
     np.testing.assert_allclose(getattr(free, "prices_", 0.0), getattr(fresh, "prices_", 0.0))
+
+
+REQUESTS = {"coverage": [0.5, (0.2, 0.6)], "workload": [(0, 0.5)], "cluster_workload": [(0, 0.5)], "answers": [0.5]}
+
+
+@pytest.mark.parametrize("instance", of_kind("deferrer"), ids=str)
+def test_requests_for_people_without_annotations_are_refused(instance):
+    crowd = make_crowd()
+    for name in REQUESTS.keys() & instance.estimator.get_params(deep=False).keys():
+        for value in REQUESTS[name]:
+            forgetful = without_people(instance.estimator).set_params(**{name: value})
+            if name == "answers":
+                forgetful.set_params(consultation_cost=None)  # a price and a budget exclude one another
+            if isinstance(forgetful.get_params().get("classifier"), LogisticRegression):
+                forgetful.set_params(classifier=Untouched())
+            with pytest.raises(ValueError, match=rf"{name}=.* asks for work by people, but there are no annotations"):
+                forgetful.fit(crowd.X, crowd.y)
+            assert not hasattr(forgetful, "n_features_in_")
+    alone = without_people(instance.estimator).fit(crowd.X, crowd.y)
+    assert (alone.predict_deferral(crowd.X) == -1).all()
+    if "coverage" in alone.get_params():
+        alone.set_params(coverage=(0.5, 1.0)).fit(crowd.X, crowd.y)  # which the classifier meets alone

@@ -158,7 +158,7 @@ def test_experts_leave_with_their_imitations_and_nobody_joins(make):
 
 
 def test_without_experts_nobody_is_imitated(make):
-    model = make().fit(X, Y)
+    model = make(coverage=None).fit(X, Y)
     assert model.predict_annotation_proba(NEW_X).shape == (500, 0, 3)
     assert_array_equal(model.predict_deferral(NEW_X), -1)
     with pytest.raises(NotFittedError):

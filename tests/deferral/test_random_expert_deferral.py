@@ -76,7 +76,7 @@ def test_bad_newcomers_are_refused(model, arguments, message):
 
 def test_without_experts_there_is_no_group():
     with pytest.raises(ValueError, match="there is no group to join"):
-        RandomExpertDeferral(**FAST).fit(X, Y).onboard("a")
+        RandomExpertDeferral(**FAST | {"coverage": None}).fit(X, Y).onboard("a")
 
 
 def test_shares_are_not_those_of_a_classifier_that_has_seen_the_items():

@@ -233,7 +233,7 @@ def test_a_random_state_reaches_what_has_none(gate, crowd, unseen):
 
 
 def test_without_experts_nothing_is_controlled(gate, crowd):
-    model = RankedDeferral(gate, coverage=0.5).fit(crowd.X, crowd.y)
+    model = RankedDeferral(clone(gate).set_params(coverage=None)).fit(crowd.X, crowd.y)
     assert_array_equal(model.predict_deferral(crowd.X), -1)
     assert model.coverage_ == 1
 

@@ -1,0 +1,107 @@
+"""Rows of tables that belong together, matched by their ids."""
+
+import numpy as np
+
+from ._encoding import COLUMNS, Votes, is_frame, some
+from ._sklearn import warn
+
+
+def same_rows(**tables):
+    """Tables with their rows in the order of the first one that has ids.
+
+    The index of a pandas object, and the tasks of votes, are ids; tables without ids are taken by position. The same
+    ids in another order are matched, other ids are refused. Numbers 0, 1, ... are what pandas gives to tables without
+    ids, and splitting leaves increasing ones of them, so that they say nothing beside other ids. Ids that repeat are
+    taken by position if they are the same.
+
+    Parameters
+    ----------
+    **tables : array-like, DataFrame, Series, Votes, AnnotatedTarget or None
+        By the names that errors use. Lengths are not checked.
+
+    Returns
+    -------
+    matched : list
+        The tables, in the order of the arguments.
+
+    Raises
+    ------
+    ValueError
+        If ids differ, or repeat in another order.
+    """
+    found = {name: _ids(table) for name, table in tables.items()}
+    found = {name: ids for name, ids in found.items() if ids is not None and len(ids)}
+    if len(found) < 2:
+        return list(tables.values())
+    known = None
+    for name, ids in found.items():
+        ids = _index(ids)
+        order = None if known is None else _order(name, ids, *known)
+        if order is not None:
+            tables[name], ids = _take(tables[name], order), ids[order]
+        if known is None or _is_default(known[1]) or (_is_numbering(known[1]) and not _is_numbering(ids)):
+            known = name, ids
+    return list(tables.values())
+
+
+def has_index(table):
+    """Whether `table` behaves like a pandas DataFrame or Series."""
+    return hasattr(table, "iloc") and hasattr(table, "index")
+
+
+def _ids(table):
+    """Ids of the rows of a table, None if it has none."""
+    table = getattr(table, "annotations", table) if isinstance(table, np.ndarray) else table  # an AnnotatedTarget
+    if isinstance(table, Votes):
+        return table.tasks
+    if not has_index(table) or (is_frame(table) and set(COLUMNS) <= set(table.columns)):  # a row is an answer there
+        return None
+    return table.index
+
+
+def _take(table, order):
+    return table.iloc[order] if has_index(table) else table[order]
+
+
+def _order(name, ids, known_name, known):
+    """Order of `ids` that makes them the known ones, None where rows are matched by position."""
+    if len(ids) != len(known) or ids.equals(known):
+        return None
+    is_default, are_unique = _is_default(ids) or _is_default(known), ids.is_unique and known.is_unique
+    order = ids.get_indexer(known) if are_unique else np.full(len(known), -1)
+    if (order >= 0).all():
+        if is_default:
+            warn(
+                f"{name} has the ids of {known_name} in another order, and its rows are matched by them; if they are "
+                "no ids, pass both with reset_index(drop=True)."
+            )
+        return order
+    if is_default or _is_numbering(ids) != _is_numbering(known):
+        return None
+    if not are_unique:
+        raise ValueError(
+            f"{name} and {known_name} repeat ids in unlike order, so that their rows cannot be matched; make the ids "
+            "unique, or pass both with reset_index(drop=True) to match by position."
+        )
+    other = known[order < 0]
+    raise ValueError(
+        f"{name} has other rows than {known_name}: {len(other)} of {len(known)} ids differ, {name} lacks "
+        f"{some(other.tolist(), 3)}; pass the same items, or both with reset_index(drop=True) to match by position."
+    )
+
+
+def _index(ids):
+    """`ids` as a pandas Index."""
+    import pandas as pd
+
+    return ids if isinstance(ids, pd.Index) else pd.Index(ids.tolist())
+
+
+def _is_numbering(ids):
+    """Whether ids are increasing whole numbers, which splitting leaves of a default index."""
+    return ids.inferred_type == "integer" and ids.is_monotonic_increasing and ids.is_unique
+
+
+def _is_default(ids):
+    """Whether ids are 0, 1, ..."""
+    return _is_numbering(ids) and ids[0] == 0 and ids[-1] == len(ids) - 1
