@@ -424,6 +424,25 @@ def test_scores_decisions_and_consultations_agree(instance, crowd, fitted_once):
 
 
 @each_deferrer
+def test_items_are_served_one_by_one_as_in_a_batch(instance, fitted_once):
+    estimator, new = fitted_once(instance), make_crowd(300, random_state=1)
+    targets, who, rows = estimator.predict_deferral(new.X), estimator.assign_experts(new.X), range(0, 300, 5)
+    for target in np.unique(targets[targets >= 0]) if estimator.n_experts_ else ():
+        of_target, weight = targets == target, estimator.selection_[target]
+        expected = of_target.sum() * weight
+        served = np.bincount(who[of_target], minlength=estimator.n_experts_)
+        assert (np.abs(served - expected) <= 3 * np.sqrt(expected * (1 - weight)) + 1e-9).all()
+    order = np.random.default_rng(0).permutation(300)
+    assert_array_equal(estimator.assign_experts(new.X[order]), who[order])
+    assert_array_equal(np.concatenate([estimator.assign_experts(new.X[[row]]) for row in rows]), who[rows])
+    drawn = estimator.predict_team(new.X, new.annotations, decision="draw")
+    one_by_one = [estimator.predict_team(new.X[[r]], new.annotations[[r]], decision="draw") for r in rows]
+    assert_array_equal(np.concatenate(one_by_one), drawn[rows])
+    asked = estimator.consult(new.X)
+    assert_array_equal(np.concatenate([estimator.consult(new.X[[row]]) for row in rows]), asked[rows])
+
+
+@each_deferrer
 def test_the_order_of_base_classes_decides_nothing(instance, crowd):
     """Bases in another order give the same results, or no class at all."""
     expected = outputs(instance, fitted(instance, crowd), crowd)

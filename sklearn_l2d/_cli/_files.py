@@ -1,9 +1,7 @@
 """Teams and files: who decides each item of a Parquet file, and how, one batch of rows at a time.
 
-Every batch is decided as if it were all: `route` and `predict_team` start their draws anew from the seed of the
-deferrer. So a file and a batch size give one result. In the route of a batch, the number of items of a target that an
-expert gets differs by less than one from what the selection weights ask for, so that over a file it differs by less
-than the number of batches. Where capacities bind, they come first.
+Every batch is decided as if it were all. Draws belong to items, so that the route of a file does not depend on the size
+of batches unless capacities bind: then what comes first comes first.
 """
 
 import os

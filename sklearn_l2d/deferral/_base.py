@@ -19,6 +19,7 @@ from .._numerics._answers import expected_correctness
 from .._numerics._assignment import assign_members
 from .._numerics._crowdlab import crowdlab_proba, fit_crowdlab
 from .._numerics._fusion import Exponents
+from .._numerics._keyed import row_keys
 from .._numerics._matrices import answer_weights, dense_if_small, entries, identity
 from .._sklearn import atomic, atomic_fit, check_weights, not_for_scorers, warn
 from .._validation import (
@@ -264,7 +265,10 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     def assign_experts(self, X, available=None, capacity=None, on_overflow="classifier"):
         """Assign each deferred item to one expert of its target.
 
-        Within a target, experts are drawn in proportion to `selection_`; the draws depend on `random_state` only.
+        Within a target, experts are drawn by the weights of `selection_`. The draw belongs to the item: it follows from
+        its content and `random_state`, so that without `capacity` an item gets the same expert alone, in a batch and in
+        any order, and equal items get the same expert. Over many different items, the shares of the members are
+        `selection_` up to chance, in one call or in many. Who draws somebody away or full draws again among the others.
 
         Parameters
         ----------
@@ -821,7 +825,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     def _choose_experts(self, items, deferral, available, capacity):
         """Experts of items, by their target codes; -1 for the classifier's and where nobody can serve."""
-        return assign_members(deferral, self._selection, available, capacity, rng=np.random.default_rng(self._seed))
+        return assign_members(deferral, self._selection, row_keys(items.array, self._seed), available, capacity)
 
     def _vote(self, deferral, votes):
         """Rows that a target decides and its weighted vote."""
