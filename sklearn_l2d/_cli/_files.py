@@ -29,7 +29,7 @@ BATCH_SIZE, DECISIONS = 65_536, ("draw", "vote", "combine")
 _ID_COLUMNS = "id", "task"
 _CLASSIFIER, _EVERYBODY = "classifier", "everybody"  # who decides, in a route
 _ABSENT = "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "<NA>"  # written for a missing label
-_OVERFLOW = "deferred items found nobody of their target available"
+_OVERFLOW = "deferred items found nobody available within capacity who is expected to beat the classifier"
 
 
 class Summary(NamedTuple):
@@ -42,7 +42,7 @@ class Summary(NamedTuple):
     n_deferred : int
         How many of them are deferred to a target.
     n_unserved : int
-        How many of these the classifier decides all the same, because no member of the target can.
+        How many of these the classifier decides all the same, because nobody can who is expected to beat it.
     workload : dict
         Number of items for each expert, by name. Where experts vote, each of them is counted.
     """
@@ -114,7 +114,7 @@ def route_file(
         workload[:] += team.served(table)
         return table
 
-    n_deferred, n_unserved = _write(source, out, route, progress, f"{_OVERFLOW} within capacity")
+    n_deferred, n_unserved = _write(source, out, route, progress, _OVERFLOW)
     return Summary(source.n_rows, n_deferred, n_unserved, dict(zip(team.experts, workload.tolist(), strict=True)))
 
 
@@ -191,7 +191,8 @@ def decide_file(
         return table.assign(label=labels)
 
     columns = [("label", label_type), *([("confidence", pa.float64())] if decision == "combine" else [])]
-    unserved = "deferred items were answered by nobody of their target"
+    lacking = "of their target" if decision == "vote" else "who is expected to beat the classifier"
+    unserved = f"deferred items were answered by nobody {lacking}"
     n_deferred, n_unserved = _write(source, out, decide, progress, unserved, columns)
     return Summary(source.n_rows, n_deferred, n_unserved, dict(zip(team.experts, workload.tolist(), strict=True)))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
@@ -20,7 +20,8 @@ from .._numerics._assignment import assign_members
 from .._numerics._crowdlab import crowdlab_proba, fit_crowdlab
 from .._numerics._fusion import Exponents
 from .._numerics._keyed import row_keys
-from .._numerics._matrices import answer_weights, dense_if_small, entries, identity
+from .._numerics._matching import match_within
+from .._numerics._matrices import answer_weights, dense_if_small, entries, identity, row_blocks
 from .._sklearn import atomic, atomic_fit, check_weights, not_for_scorers, warn
 from .._validation import (
     Items,
@@ -262,7 +263,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return expected_correctness(self._classifier_proba(self._check_items(X)), self._correctness)[:, :-1]
 
-    def assign_experts(self, X, available=None, capacity=None, on_overflow="classifier"):
+    def assign_experts(self, X, available=None, capacity=None, on_overflow="next"):
         """Assign each deferred item to one expert of its target.
 
         Within a target, experts are drawn by the weights of `selection_`. The draw belongs to the item: it follows from
@@ -279,9 +280,13 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             a sparse array.
         capacity : array-like of int of shape (n_experts,), int, or mapping by name, default=None
             Largest number of items per expert; unlimited by default.
-        on_overflow : {"classifier", "raise"}, default="classifier"
-            What happens to deferred items that no member of their target can take: "classifier" lets the classifier
-            decide them, with a warning that says how many they are; "raise" raises a ValueError.
+        on_overflow : {"next", "classifier", "raise"}, default="next"
+            What happens to deferred items that no member of their target can take. "next" passes each on to the free
+            colleague, of any target with a share of the work, with the largest expected gain over the classifier:
+            `predict_expert_correctness` less the calibrated confidence of the classifier. Of several items, those with
+            the largest gains come first. The classifier decides where nobody free promises a gain, and a warning says
+            how many these items are. "classifier" lets it decide all of them, with a warning. "raise" raises a
+            ValueError.
 
         Returns
         -------
@@ -323,9 +328,11 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             Annotations of the experts, one column per expert, with missing entries. The columns of a DataFrame are
             matched by name.
         decision : {"draw", "vote", "combine", "crowdlab"}, default="draw"
-            "draw" takes the annotation of the expert whom `assign_experts` draws among the members of the target who
-            annotated the item. "vote" takes the vote of all members who annotated it, weighted by `selection_`. If no
-            member did, the classifier decides. "combine" and "crowdlab" take the most probable label of
+            "draw" takes the annotation of the expert to whom `assign_experts` gives the item if only those who
+            annotated it are available: somebody else than a member of the target if no member did, and the classifier
+            if nobody promises a gain. "vote" takes the vote of all members of the target who annotated it, weighted by
+            `selection_`, and the label of the classifier if no member did. "combine" and "crowdlab" take the most
+            probable label of
             `predict_team_proba`, or that of the least expected cost if there is an `error_cost`: the classifier and all
             answers to an item together, whoever its target is.
 
@@ -349,7 +356,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         votes = check_answers(annotations, len(labels), self, "predict_team")
         if decision == "draw":
             given = votes.to_sparse()
-            who = self._choose_experts(items, deferral, given, None)
+            who = self._pass_on(items, deferral, self._choose_experts(items, deferral, given, None), given, None)
             rows = np.flatnonzero(who >= 0)
             answers = entries(given, rows, who[rows]) - 1
         else:
@@ -472,7 +479,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         self._roster.check_names(names)
         self._set_roster(self._roster.without(names))
 
-    def route(self, X, available=None, capacity=None, on_overflow="classifier"):
+    def route(self, X, available=None, capacity=None, on_overflow="next"):
         """Assign items to experts and return the route as a table.
 
         Parameters
@@ -805,19 +812,20 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     def _assign(self, X, available, capacity, on_overflow):
         """Target codes and experts of items; arguments as in `assign_experts`."""
-        if on_overflow not in ("classifier", "raise"):
-            raise ValueError(f"on_overflow={on_overflow!r} is neither 'classifier' nor 'raise'.")
+        if on_overflow not in ("next", "classifier", "raise"):
+            raise ValueError(f"on_overflow={on_overflow!r} is none of 'next', 'classifier' and 'raise'.")
         check_is_fitted(self)
         items = self._check_items(X)
         available, capacity = self._check_available(available, len(items)), self._check_capacity(capacity)
         deferral = self._duel(items).chosen
         assignment = self._choose_experts(items, deferral, available, capacity)
+        who = "of their target available within capacity"
+        if on_overflow == "next":
+            assignment = self._pass_on(items, deferral, assignment, available, capacity)
+            who = "available within capacity who is expected to beat the classifier"
         overflow = int(((deferral >= 0) & (assignment < 0)).sum())
         if overflow:
-            message = (
-                f"{overflow} of {int((deferral >= 0).sum())} deferred items found nobody of their target available "
-                "within capacity"
-            )
+            message = f"{overflow} of {int((deferral >= 0).sum())} deferred items found nobody {who}"
             if on_overflow == "raise":
                 raise ValueError(message + "; raise `capacity` or make more experts `available`.")
             warn(message + "; the classifier decides them.")
@@ -826,6 +834,30 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     def _choose_experts(self, items, deferral, available, capacity):
         """Experts of items, by their target codes; -1 for the classifier's and where nobody can serve."""
         return assign_members(deferral, self._selection, row_keys(items.array, self._seed), available, capacity)
+
+    def _pass_on(self, items, deferral, assignment, available, capacity):
+        """The assignment where deferred items without anybody go to whoever else is free and gains most."""
+        rows = np.flatnonzero((deferral >= 0) & (assignment < 0))
+        if not rows.size:
+            return assignment
+        assignment, left = assignment.copy(), None
+        if capacity is not None:
+            left = capacity - np.bincount(assignment[assignment >= 0], minlength=self.n_experts_)
+            rows = rows[np.argsort(row_keys(items.array[rows], self._seed))]  # the order of items decides nothing
+        # whom a bound excludes is not asked here, either
+        bounds = self.requested_bounds_
+        working = self._selection[bounds.target_upper[:-1] > 0].sum(0) * bounds.expert_upper[:-1] > 0
+        for block in row_blocks(len(rows), self.n_experts_):
+            some = rows[block]
+            confidence = self._classifier_proba(items[some]).max(1)
+            gain = self.predict_expert_correctness(items[some].given) - confidence[:, None]
+            gain[~(working & _available_for(available, some)) | (gain <= 0)] = -np.inf
+            if left is None:
+                assignment[some] = np.where(np.isfinite(gain.max(1)), gain.argmax(1), -1)
+            else:
+                assignment[some] = who = match_within(gain, None, left)
+                left = left - np.bincount(who[who >= 0], minlength=len(left))
+        return assignment
 
     def _vote(self, deferral, votes):
         """Rows that a target decides and its weighted vote."""
@@ -928,6 +960,13 @@ def preferences(scores):
     """Scores as probabilities; an infinite score has all of them."""
     certain = np.isposinf(scores)
     return softmax(np.where(certain.any(1, keepdims=True), np.where(certain, 0.0, -np.inf), scores), axis=1)
+
+
+def _available_for(available, rows):
+    """Who is available for some items, as booleans that have or broadcast to the shape (len(rows), n_experts)."""
+    if available is None or np.ndim(available) == 1:
+        return True if available is None else available
+    return csr_array(available)[rows].toarray() > 0 if issparse(available) else available[rows]
 
 
 def _index(X):

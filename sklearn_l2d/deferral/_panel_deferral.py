@@ -702,6 +702,9 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
             return deferral
         return self._talk(items, available).next(np.arange(len(items)), capacity)
 
+    def _pass_on(self, items, deferral, assignment, available, capacity):
+        return assignment  # `_choose_experts` compares everybody who is free
+
     def _answer_shape(self, items, votes):
         shape = self._shape_at(items)
         return None if shape is None else shape[votes.item]

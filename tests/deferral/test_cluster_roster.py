@@ -1,6 +1,7 @@
 """Experts who come and go, who is asked, and the tables of a shift."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_l2d.cluster import AnnotatorLDA
-from sklearn_l2d.deferral import ClusterDeferral
+from sklearn_l2d.datasets import load_digits_crowd
+from sklearn_l2d.deferral import ClusterDeferral, ConfidenceDeferral
 
 LDA = {"hidden_layer_sizes": (8,), "max_epochs": 8, "n_anchor_epochs": 2, "n_consensus_epochs": 4, "random_state": 0}
 
@@ -247,11 +249,70 @@ def test_only_those_who_are_in_are_asked(shared):
     reachable = (by_row & (shared.selection_[deferral] > 0)).any(1)
     assert not reachable.all()
     with pytest.warns(UserWarning, match=rf"{(~reachable).sum()} of 400 deferred items"):
-        who = shared.assign_experts(NEW_X, available=by_row)
+        who = shared.assign_experts(NEW_X, available=by_row, on_overflow="classifier")
     assert_array_equal(who >= 0, reachable)
     assert by_row[np.arange(400), who][reachable].all()
     with pytest.raises(ValueError, match=r"found nobody.*raise `capacity`"):
         shared.assign_experts(NEW_X, available=by_row, on_overflow="raise")
+
+
+@pytest.mark.filterwarnings("ignore:.*found nobody")
+@pytest.mark.parametrize("capacity", [None, [10, 400, 5, 20]])
+def test_what_a_target_cannot_take_goes_to_whoever_else_gains_most(shared, capacity):
+    alone, by_row = np.arange(4) == 1, np.random.default_rng(0).random((400, 4)) < 0.6
+    confidence = shared.predict_team_proba(NEW_X, np.full((400, 4), -1)).max(1)  # nobody answered
+    gain = shared.predict_expert_correctness(NEW_X) - confidence[:, None]
+    for available in (alone, by_row):
+        plain, who = (
+            shared.assign_experts(NEW_X, available=available, capacity=capacity, on_overflow=rule)
+            for rule in ("classifier", "next")
+        )
+        assert_array_equal(who[plain >= 0], plain[plain >= 0])
+        passed = np.flatnonzero((plain < 0) & (who >= 0))
+        assert len(passed)
+        free = np.where(np.broadcast_to(available, (400, 4)), gain, -np.inf)
+        assert (free[passed, who[passed]] > 0).all()
+        if capacity is None:
+            assert_array_equal(who[plain < 0], np.where(free.max(1) > 0, free.argmax(1), -1)[plain < 0])
+        else:  # nobody free could have gained
+            served = np.bincount(who[who >= 0], minlength=4)
+            assert (served <= capacity).all()
+            assert (free[who < 0][:, served < capacity] <= 0).all()
+
+
+def test_whom_a_bound_excludes_gets_no_overflow(make):
+    model = make(clusterer=None, omega=OMEGA, grouping="hard", coverage=0.2, max_epochs=2, workload={"high d": (0, 0)})
+    model.fit(X, Y, ANSWERS, X_unlabeled=NEW_X)
+    with pytest.warns(UserWarning, match="found nobody available"):
+        assert set(model.assign_experts(NEW_X, available=[False, False, False, True])) == {-1}
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_one_person_away_costs_little(seed):
+    crowd = load_digits_crowd(random_state=seed)
+    team = ConfidenceDeferral(LogisticRegression(C=0.03), coverage=0.5, random_state=0)
+    team.fit(crowd.X_identified, crowd.y_identified, annotations=crowd.annotations, X_unlabeled=crowd.X_anonymous)
+    X, y, answers = crowd.X_test[:100], crowd.y_test[:100], np.asarray(crowd.annotations_test)[:100]
+
+    def accuracy(who):
+        return np.mean(np.where(who < 0, team.predict(X), answers[np.arange(100), who]) == y)
+
+    everybody = team.assign_experts(X)
+    there = np.arange(team.n_experts_) != np.bincount(everybody[everybody >= 0]).argmax()
+    with pytest.warns(UserWarning, match="found nobody of their target"):
+        alone = accuracy(team.assign_experts(X, available=there, on_overflow="classifier"))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*found nobody")
+        passed_on = accuracy(team.assign_experts(X, available=there))
+    assert alone < 0.91
+    assert passed_on >= 0.92
+    assert passed_on >= accuracy(everybody) - 0.02
+    given = np.where(there, answers, -1)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*found nobody")
+        who = team.assign_experts(X, available=there)
+    expected = np.where(who < 0, team.predict(X), answers[np.arange(100), who])
+    assert_array_equal(team.predict_team(X, given, decision="draw"), expected)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +324,7 @@ def test_capacity_is_kept_and_used_up(shared, capacity, limits):
     sizes = np.bincount(deferral, minlength=2)
     if capacity == 50:
         with pytest.warns(UserWarning, match="200 of 400 deferred items"):
-            who = shared.assign_experts(NEW_X, capacity=capacity)
+            who = shared.assign_experts(NEW_X, capacity=capacity, on_overflow="classifier")
     else:
         # whoever is unlimited serves the rest; high c and low b can take group 0 only, high d group 1 only
         overflow = 0 if limits[0] == 400 else max(0, sizes[0] - 400 - 10)
