@@ -443,6 +443,37 @@ def test_items_are_served_one_by_one_as_in_a_batch(instance, fitted_once):
 
 
 @each_deferrer
+@pytest.mark.filterwarnings("ignore:.*found nobody")
+def test_a_shift_remembers_what_each_expert_was_given(instance, fitted_once):
+    estimator, X = fitted_once(instance), make_crowd(60, random_state=1).X
+    capacity = np.full(estimator.n_experts_, 4)
+    shift = estimator.start_shift(capacity)
+    assert_array_equal(shift.capacity_left_, capacity)
+    who = np.concatenate([shift.assign_experts(X[[row]]) for row in range(20)])
+    other = pickle.loads(pickle.dumps(shift))
+    for one in (shift, other):
+        rest = one.route(X[20:])["expert"]
+        served = np.bincount(who[who >= 0], minlength=estimator.n_experts_)
+        served = served + [(rest == name).sum() for name in estimator.experts_]
+        assert_array_equal(one.served_, served)
+        assert_array_equal(one.served_.index, estimator.experts_)
+        assert_array_equal(one.capacity_left_, capacity - served)
+        assert (served <= 4).all()
+    if served.any():
+        assert served.max() == 4
+        shift = estimator.start_shift(available=np.arange(estimator.n_experts_) != 0)
+        shift.assign_experts(X)
+        assert shift.served_.iloc[0] == 0
+        assert np.isinf(shift.capacity_left_).all()
+        shift.available = np.arange(estimator.n_experts_) == 0
+        before = shift.served_
+        shift.assign_experts(X)
+        assert_array_equal((shift.served_ - before).iloc[1:], 0)
+        with pytest.raises(ValueError, match="available has shape"):
+            shift.available = [True]
+
+
+@each_deferrer
 def test_the_order_of_base_classes_decides_nothing(instance, crowd):
     """Bases in another order give the same results, or no class at all."""
     expected = outputs(instance, fitted(instance, crowd), crowd)

@@ -40,6 +40,7 @@ from ._classifier import expand, fit_classifier, judge_classifier, team_classes,
 from ._duel import Duel
 from ._roster import answer_table, explanation_table, new_roster, plain_selection, route_table, served_shares
 from ._settings import select_members, share_bounds
+from ._shift import Shift
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     __metadata_request__partial_fit: ClassVar = {"annotations": True}
     __metadata_request__score: ClassVar = {"annotations": True}
 
+    _unlimited = np.iinfo(np.int64).max // 2  # capacity of those whom a mapping does not name
     _silence = "their correctness is taken to be that of all experts"
 
     def set_params(self, **params):
@@ -279,7 +281,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             Experts who are available, for all items or for each item; by default all experts. For each item, it may be
             a sparse array.
         capacity : array-like of int of shape (n_experts,), int, or mapping by name, default=None
-            Largest number of items per expert; unlimited by default.
+            Largest number of items per expert in this call; unlimited by default. `start_shift` remembers it over many
+            calls.
         on_overflow : {"next", "classifier", "raise"}, default="next"
             What happens to deferred items that no member of their target can take. "next" passes each on to the free
             colleague, of any target with a share of the work, with the largest expected gain over the classifier:
@@ -503,6 +506,29 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """
         deferral, assignment = self._assign(X, available, capacity, on_overflow)
         return route_table(self.targets_, self.experts_, deferral, assignment, _index(X))
+
+    def start_shift(self, capacity=None, available=None):
+        """Start a shift, which remembers what each expert has been given while items come one by one or in batches.
+
+        Parameters
+        ----------
+        capacity : array-like of int of shape (n_experts,), int, or mapping by name, default=None
+            Largest number of items per expert in the whole shift; unlimited by default.
+        available : array-like of bool of shape (n_experts,), default=None
+            Experts who are in; by default all experts. The shift's attribute of this name can be changed later.
+
+        Returns
+        -------
+        shift : Shift
+            With `assign_experts`, `route`, and `served_`, the number of items of each expert.
+
+        Raises
+        ------
+        ValueError
+            If `capacity` or `available` does not fit the experts.
+        """
+        check_is_fitted(self)
+        return Shift(self, capacity, available)
 
     def answers_to_annotations(self, answers, tasks):
         """Turn the answers to a route into annotations for `predict_team` and `score`.
@@ -888,8 +914,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             unknown = [name for name in capacity if name not in known]
             if unknown:
                 raise ValueError(f"capacity names unknown experts {unknown}; the experts are {list(self.experts_)}.")
-            unlimited = np.iinfo(np.int64).max // 2
-            capacity = [capacity.get(name, unlimited) for name in self.experts_]
+            capacity = [capacity.get(name, self._unlimited) for name in self.experts_]
         values = np.asarray(capacity)
         if values.ndim == 0:
             values = np.full(self.n_experts_, values)

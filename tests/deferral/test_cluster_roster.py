@@ -315,6 +315,28 @@ def test_one_person_away_costs_little(seed):
     assert_array_equal(team.predict_team(X, given, decision="draw"), expected)
 
 
+def test_a_shift_is_a_call_that_comes_in_pieces(shared):
+    shift = shared.start_shift()
+    pieces = pd.concat([shift.route(pd.DataFrame(NEW_X)[start : start + 30]) for start in range(0, 400, 30)])
+    pd.testing.assert_frame_equal(pieces, shared.route(pd.DataFrame(NEW_X)))
+    assert shift.served_.to_dict() == pieces["expert"].value_counts().reindex(NAMES, fill_value=0).to_dict()
+
+
+def test_a_shift_refuses_what_it_cannot_count(shared):
+    team = pickle.loads(pickle.dumps(shared))
+    shift = team.start_shift(capacity={"low a": 1, "low b": 2}, available=np.array([True, True, False, False]))
+    assert shift.capacity_left_.to_dict() == {"low a": 1, "low b": 2, "high c": np.inf, "high d": np.inf}
+    with pytest.raises(ValueError, match="found nobody of their target"):
+        shift.assign_experts(NEW_X, on_overflow="raise")
+    assert shift.served_.sum() == 0
+    with pytest.raises(ValueError, match="capacity names unknown experts"):
+        team.start_shift(capacity={"zoe": 1})
+    team.offboard("high d")
+    with pytest.raises(ValueError, match="the roster of the team has changed"):
+        shift.route(NEW_X)
+    assert not hasattr(shift, "next_expert")
+
+
 @pytest.mark.parametrize(
     ("capacity", "limits"),
     [(50, [50] * 4), ([10, 400, 0, 400], [10, 400, 0, 400]), ({"low b": 5, "high c": 7}, [400, 5, 7, 400])],
