@@ -867,6 +867,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         if not rows.size:
             return assignment
         assignment, left = assignment.copy(), None
+        available = csr_array(available) if issparse(available) else available
         if capacity is not None:
             left = capacity - np.bincount(assignment[assignment >= 0], minlength=self.n_experts_)
             rows = rows[np.argsort(row_keys(items.array[rows], self._seed))]  # the order of items decides nothing
@@ -875,6 +876,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         working = self._selection[bounds.target_upper[:-1] > 0].sum(0) * bounds.expert_upper[:-1] > 0
         for block in row_blocks(len(rows), self.n_experts_):
             some = rows[block]
+            if left is not None and not (left[working] > 0).any():
+                break
             confidence = self._classifier_proba(items[some]).max(1)
             gain = self.predict_expert_correctness(items[some].given) - confidence[:, None]
             gain[~(working & _available_for(available, some)) | (gain <= 0)] = -np.inf
@@ -991,7 +994,7 @@ def _available_for(available, rows):
     """Who is available for some items, as booleans that have or broadcast to the shape (len(rows), n_experts)."""
     if available is None or np.ndim(available) == 1:
         return True if available is None else available
-    return csr_array(available)[rows].toarray() > 0 if issparse(available) else available[rows]
+    return available[rows].toarray() > 0 if issparse(available) else available[rows]
 
 
 def _index(X):
