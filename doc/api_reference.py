@@ -34,6 +34,7 @@ API_REFERENCE = [
             "RandomExpertDeferral",
             "RankedDeferral",
             "SemiSupervisedDeferral",
+            "Shift",
             "TwoStageDeferral",
         ],
     },

@@ -81,8 +81,9 @@ for name, team in {"no limit": free, "limits": limited}.items():
 # Today's list
 # ------------
 # ``assign_experts`` and its table form ``route`` draw one member of the chosen group for each item, and heed hard
-# capacities of the day: here everybody has time for 40 items, and 5B is away. What finds nobody goes to the
-# classifier, and a warning says how much; ``on_overflow="raise"`` refuses instead.
+# capacities of the day: here everybody has time for 40 items, and 5B is away. What finds nobody of the group goes to
+# the free colleague with the largest expected gain over the classifier. Where there is none, the classifier decides,
+# and a warning says how often; ``on_overflow="raise"`` refuses instead.
 
 import warnings
 

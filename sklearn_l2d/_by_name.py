@@ -46,8 +46,8 @@ def check_available(available, experts, X):
         What has names is matched by them, and may leave out experts who are available.
     experts : ndarray of shape (M,)
         Names.
-    X : array-like or DataFrame of n rows
-        Items.
+    X : array-like or DataFrame of n rows, or None
+        Items; None if only a table of shape (M,) will do.
     """
     if available is None:
         return None
@@ -64,11 +64,11 @@ def check_available(available, experts, X):
         everybody = np.ones((*available.shape[:-1], len(experts)), dtype=available.dtype)
         everybody[..., places] = available
         available = everybody
-    shapes = [(len(experts),), (len(X), len(experts))]
+    shapes = [(len(experts),)] if X is None else [(len(experts),), (len(X), len(experts))]
     if available.dtype != bool or available.shape not in shapes:
         raise ValueError(
-            f"available has shape {available.shape} and type {available.dtype}; pass booleans of shape {shapes[0]} "
-            f"or {shapes[1]}, or name the experts in a mapping or in the columns of a DataFrame."
+            f"available has shape {available.shape} and type {available.dtype}; pass booleans of shape "
+            f"{' or '.join(map(str, shapes))}, or name the experts in a mapping or in the columns of a DataFrame."
         )
     return available
 

@@ -434,6 +434,56 @@ def test_scores_decisions_and_consultations_agree(instance, crowd, fitted_once):
 
 
 @each_deferrer
+def test_items_are_served_one_by_one_as_in_a_batch(instance, fitted_once):
+    estimator, new = fitted_once(instance), make_crowd(300, random_state=1)
+    targets, who, rows = estimator.predict_deferral(new.X), estimator.assign_experts(new.X), range(0, 300, 5)
+    for target in np.unique(targets[targets >= 0]) if estimator.n_experts_ else ():
+        of_target, weight = targets == target, estimator.selection_[target]
+        expected = of_target.sum() * weight
+        served = np.bincount(who[of_target], minlength=estimator.n_experts_)
+        assert (np.abs(served - expected) <= 3 * np.sqrt(expected * (1 - weight)) + 1e-9).all()
+    order = np.random.default_rng(0).permutation(300)
+    assert_array_equal(estimator.assign_experts(new.X[order]), who[order])
+    assert_array_equal(np.concatenate([estimator.assign_experts(new.X[[row]]) for row in rows]), who[rows])
+    drawn = estimator.predict_team(new.X, new.annotations, decision="draw")
+    one_by_one = [estimator.predict_team(new.X[[r]], new.annotations[[r]], decision="draw") for r in rows]
+    assert_array_equal(np.concatenate(one_by_one), drawn[rows])
+    asked = estimator.consult(new.X)
+    assert_array_equal(np.concatenate([estimator.consult(new.X[[row]]) for row in rows]), asked[rows])
+
+
+@each_deferrer
+@pytest.mark.filterwarnings("ignore:.*found nobody")
+def test_a_shift_remembers_what_each_expert_was_given(instance, fitted_once):
+    estimator, X = fitted_once(instance), make_crowd(60, random_state=1).X
+    capacity = np.full(estimator.n_experts_, 4)
+    shift = estimator.start_shift(capacity)
+    assert_array_equal(shift.capacity_left_, capacity)
+    who = np.concatenate([shift.assign_experts(X[[row]]) for row in range(20)])
+    other = pickle.loads(pickle.dumps(shift))
+    for one in (shift, other):
+        rest = one.route(X[20:])["expert"]
+        served = np.bincount(who[who >= 0], minlength=estimator.n_experts_)
+        served = served + [(rest == name).sum() for name in estimator.experts_]
+        assert_array_equal(one.served_, served)
+        assert_array_equal(one.served_.index, estimator.experts_)
+        assert_array_equal(one.capacity_left_, capacity - served)
+        assert (served <= 4).all()
+    if served.any():
+        assert served.max() == 4
+        shift = estimator.start_shift(available=np.arange(estimator.n_experts_) != 0)
+        shift.assign_experts(X)
+        assert shift.served_.iloc[0] == 0
+        assert np.isinf(shift.capacity_left_).all()
+        shift.available = np.arange(estimator.n_experts_) == 0
+        before = shift.served_
+        shift.assign_experts(X)
+        assert_array_equal((shift.served_ - before).iloc[1:], 0)
+        with pytest.raises(ValueError, match="available has shape"):
+            shift.available = [True]
+
+
+@each_deferrer
 def test_the_order_of_base_classes_decides_nothing(instance, crowd):
     """Bases in another order give the same results, or no class at all."""
     expected = outputs(instance, fitted(instance, crowd), crowd)

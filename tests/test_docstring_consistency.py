@@ -174,17 +174,26 @@ ANY_TYPE = ("batch_size", "hidden_layer_sizes", "lr", "optimizer", "weight_decay
 
 # The same for the descriptions of parameters of methods. Their types differ in what may be None or may have a module.
 METHODS_DIFFERENT = {
-    "available": {"the items are for calibration": "PanelDeferral.answers_path PanelDeferral.recalibrate"},
+    "capacity": {
+        "it is that of the shift": "BaseDeferrer.start_shift",
+        "no call is remembered": "PanelDeferral.next_expert",
+    },
+    "on_overflow": {"the team says it": "Shift.assign_experts", "the shift says it": "Shift.route"},
+    "available": {
+        "the items are not known yet": "BaseDeferrer.start_shift",
+        "the items are for calibration": "PanelDeferral.answers_path PanelDeferral.recalibrate",
+    },
     "X": {
         "sizes of the columns matter to a net": "AnnotatorLDA.fit AnnotatorLDA.partial_fit NetClassifier.fit",
         "there may be none": "AnnotatorLDA.suggest_items",
+        "they come one by one": "Shift.assign_experts Shift.next_expert",
         "clusters are compared, not predicted": "AnnotatorLDA.used_clusters",
         "the rows are points": "FuzzyCMeans.predict FuzzyCMeans.transform",
         "the rows are points, mostly encodings": "FuzzyCMeans.fit",
         "there are unlabelled items, too": "BaseDeferrer.fit",
         "newcomers annotated them": "ClusterDeferral.onboard DeferrerWrapper.onboard PanelDeferral.onboard "
         "RandomExpertDeferral.onboard TallyMixin.onboard",
-        "the index is kept": "BaseDeferrer.route",
+        "the index is kept": "BaseDeferrer.route Shift.route",
     },
     "X_unlabeled": {
         "they are optional": "BaseDeferrer.fit",
@@ -203,6 +212,7 @@ METHODS_DIFFERENT = {
         "PanelDeferral.predict_team_proba",
         "another method says that they may be some": "PanelDeferral.explain_deferral",
         "they say who can be asked": "PanelDeferral.replay",
+        "a panel says that they may be some": "Shift.next_expert",
         "the experts are known": "PanelDeferral.score BaseDeferrer.predict_team "
         "BaseDeferrer.predict_team_proba BaseDeferrer.score "
         "GatedDeferrer.partial_fit",

@@ -1,9 +1,7 @@
 """Teams and files: who decides each item of a Parquet file, and how, one batch of rows at a time.
 
-Every batch is decided as if it were all: `route` and `predict_team` start their draws anew from the seed of the
-deferrer. So a file and a batch size give one result. In the route of a batch, the number of items of a target that an
-expert gets differs by less than one from what the selection weights ask for, so that over a file it differs by less
-than the number of batches. Where capacities bind, they come first.
+Every batch is decided as if it were all. Draws belong to items, so that the route of a file does not depend on the size
+of batches unless capacities bind: then what comes first comes first.
 """
 
 import os
@@ -31,7 +29,7 @@ BATCH_SIZE, DECISIONS = 65_536, ("draw", "vote", "combine")
 _ID_COLUMNS = "id", "task"
 _CLASSIFIER, _EVERYBODY = "classifier", "everybody"  # who decides, in a route
 _ABSENT = "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "<NA>"  # written for a missing label
-_OVERFLOW = "deferred items found nobody of their target available"
+_OVERFLOW = "deferred items found nobody available within capacity who is expected to beat the classifier"
 
 
 class Summary(NamedTuple):
@@ -44,7 +42,7 @@ class Summary(NamedTuple):
     n_deferred : int
         How many of them are deferred to a target.
     n_unserved : int
-        How many of these the classifier decides all the same, because no member of the target can.
+        How many of these the classifier decides all the same, because nobody can who is expected to beat it.
     workload : dict
         Number of items for each expert, by name. Where experts vote, each of them is counted.
     """
@@ -116,7 +114,7 @@ def route_file(
         workload[:] += team.served(table)
         return table
 
-    n_deferred, n_unserved = _write(source, out, route, progress, f"{_OVERFLOW} within capacity")
+    n_deferred, n_unserved = _write(source, out, route, progress, _OVERFLOW)
     return Summary(source.n_rows, n_deferred, n_unserved, dict(zip(team.experts, workload.tolist(), strict=True)))
 
 
@@ -193,7 +191,8 @@ def decide_file(
         return table.assign(label=labels)
 
     columns = [("label", label_type), *([("confidence", pa.float64())] if decision == "combine" else [])]
-    unserved = "deferred items were answered by nobody of their target"
+    lacking = "of their target" if decision == "vote" else "who is expected to beat the classifier"
+    unserved = f"deferred items were answered by nobody {lacking}"
     n_deferred, n_unserved = _write(source, out, decide, progress, unserved, columns)
     return Summary(source.n_rows, n_deferred, n_unserved, dict(zip(team.experts, workload.tolist(), strict=True)))
 

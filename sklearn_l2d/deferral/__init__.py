@@ -13,6 +13,7 @@ from ._probabilistic_deferral import ProbabilisticDeferral
 from ._random_expert_deferral import RandomExpertDeferral
 from ._ranked_deferral import RankedDeferral
 from ._semi_supervised_deferral import SemiSupervisedDeferral
+from ._shift import Shift
 from ._two_stage import TwoStageDeferral
 
 __all__ = [
@@ -29,5 +30,6 @@ __all__ = [
     "RandomExpertDeferral",
     "RankedDeferral",
     "SemiSupervisedDeferral",
+    "Shift",
     "TwoStageDeferral",
 ]

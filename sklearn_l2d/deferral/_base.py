@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
@@ -19,7 +20,9 @@ from .._numerics._answers import expected_correctness
 from .._numerics._assignment import assign_members
 from .._numerics._crowdlab import crowdlab_proba, fit_crowdlab
 from .._numerics._fusion import Exponents
-from .._numerics._matrices import answer_weights, dense_if_small, entries, identity
+from .._numerics._keyed import row_keys
+from .._numerics._matching import match_within
+from .._numerics._matrices import answer_weights, dense_if_small, entries, identity, row_blocks
 from .._rows import same_rows
 from .._sklearn import atomic, atomic_fit, check_weights, not_for_scorers, take_rows, warn
 from .._validation import (
@@ -39,6 +42,7 @@ from ._classifier import expand, fit_classifier, judge_classifier, team_classes,
 from ._duel import Duel
 from ._roster import answer_table, explanation_table, new_roster, plain_selection, route_table, served_shares
 from ._settings import check_nobody, select_members, share_bounds
+from ._shift import Shift
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     __metadata_request__partial_fit: ClassVar = {"annotations": True}
     __metadata_request__score: ClassVar = {"annotations": True}
 
+    _unlimited = np.iinfo(np.int64).max // 2  # capacity of those whom a mapping does not name
     _silence = "their correctness is taken to be that of all experts"
 
     def set_params(self, **params):
@@ -264,10 +269,13 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return expected_correctness(self._classifier_proba(self._check_items(X)), self._correctness)[:, :-1]
 
-    def assign_experts(self, X, available=None, capacity=None, on_overflow="classifier"):
+    def assign_experts(self, X, available=None, capacity=None, on_overflow="next"):
         """Assign each deferred item to one expert of its target.
 
-        Within a target, experts are drawn in proportion to `selection_`; the draws depend on `random_state` only.
+        Within a target, experts are drawn by the weights of `selection_`. The draw belongs to the item: it follows from
+        its content and `random_state`, so that without `capacity` an item gets the same expert alone, in a batch and in
+        any order, and equal items get the same expert. Over many different items, the shares of the members are
+        `selection_` up to chance, in one call or in many. Who draws somebody away or full draws again among the others.
 
         Parameters
         ----------
@@ -278,10 +286,15 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             the columns of a DataFrame are matched by name; experts whom they leave out are available. For each item,
             it may be a sparse array.
         capacity : array-like of int of shape (n_experts,), int, or mapping by name, default=None
-            Largest number of items per expert; unlimited by default. A Series with names is a mapping.
-        on_overflow : {"classifier", "raise"}, default="classifier"
-            What happens to deferred items that no member of their target can take: "classifier" lets the classifier
-            decide them, with a warning that says how many they are; "raise" raises a ValueError.
+            Largest number of items per expert in this call; unlimited by default. A Series with names is a mapping.
+            `start_shift` remembers it over many calls.
+        on_overflow : {"next", "classifier", "raise"}, default="next"
+            What happens to deferred items that no member of their target can take. "next" passes each on to the free
+            colleague, of any target with a share of the work, with the largest expected gain over the classifier:
+            `predict_expert_correctness` less the calibrated confidence of the classifier. Of several items, those with
+            the largest gains come first. The classifier decides where nobody free promises a gain, and a warning says
+            how many these items are. "classifier" lets it decide all of them, with a warning. "raise" raises a
+            ValueError.
 
         Returns
         -------
@@ -323,9 +336,11 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             Annotations of the experts, one column per expert, with missing entries. The rows and columns of a
             DataFrame are matched by name.
         decision : {"draw", "vote", "combine", "crowdlab"}, default="draw"
-            "draw" takes the annotation of the expert whom `assign_experts` draws among the members of the target who
-            annotated the item. "vote" takes the vote of all members who annotated it, weighted by `selection_`. If no
-            member did, the classifier decides. "combine" and "crowdlab" take the most probable label of
+            "draw" takes the annotation of the expert to whom `assign_experts` gives the item if only those who
+            annotated it are available: somebody else than a member of the target if no member did, and the classifier
+            if nobody promises a gain. "vote" takes the vote of all members of the target who annotated it, weighted by
+            `selection_`, and the label of the classifier if no member did. "combine" and "crowdlab" take the most
+            probable label of
             `predict_team_proba`, or that of the least expected cost if there is an `error_cost`: the classifier and all
             answers to an item together, whoever its target is.
 
@@ -349,7 +364,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         votes = check_answers(annotations, items.given, self, "predict_team")
         if decision == "draw":
             given = votes.to_sparse()
-            who = self._choose_experts(items, deferral, given, None)
+            who = self._pass_on(items, deferral, self._choose_experts(items, deferral, given, None), given, None)
             rows = np.flatnonzero(who >= 0)
             answers = entries(given, rows, who[rows]) - 1
         else:
@@ -472,7 +487,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         self._roster.check_names(names)
         self._set_roster(self._roster.without(names))
 
-    def route(self, X, available=None, capacity=None, on_overflow="classifier"):
+    def route(self, X, available=None, capacity=None, on_overflow="next"):
         """Assign items to experts and return the route as a table.
 
         Parameters
@@ -496,6 +511,29 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """
         deferral, assignment = self._assign(X, available, capacity, on_overflow)
         return route_table(self.targets_, self.experts_, deferral, assignment, _index(X))
+
+    def start_shift(self, capacity=None, available=None):
+        """Start a shift, which remembers what each expert has been given while items come one by one or in batches.
+
+        Parameters
+        ----------
+        capacity : array-like of int of shape (n_experts,), int, or mapping by name, default=None
+            Largest number of items per expert in the whole shift; unlimited by default.
+        available : array-like of bool of shape (n_experts,), default=None
+            Experts who are in; by default all experts. The shift's attribute of this name can be changed later.
+
+        Returns
+        -------
+        shift : Shift
+            With `assign_experts`, `route`, and `served_`, the number of items of each expert.
+
+        Raises
+        ------
+        ValueError
+            If `capacity` or `available` does not fit the experts.
+        """
+        check_is_fitted(self)
+        return Shift(self, capacity, available)
 
     def answers_to_annotations(self, answers, tasks):
         """Turn the answers to a route into annotations for `predict_team` and `score`.
@@ -807,19 +845,20 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     def _assign(self, X, available, capacity, on_overflow):
         """Target codes and experts of items; arguments as in `assign_experts`."""
-        if on_overflow not in ("classifier", "raise"):
-            raise ValueError(f"on_overflow={on_overflow!r} is neither 'classifier' nor 'raise'.")
+        if on_overflow not in ("next", "classifier", "raise"):
+            raise ValueError(f"on_overflow={on_overflow!r} is none of 'next', 'classifier' and 'raise'.")
         check_is_fitted(self)
         items = self._check_items(X)
         available, capacity = self._check_available(available, items), self._check_capacity(capacity)
         deferral = self._duel(items).chosen
         assignment = self._choose_experts(items, deferral, available, capacity)
+        who = "of their target available within capacity"
+        if on_overflow == "next":
+            assignment = self._pass_on(items, deferral, assignment, available, capacity)
+            who = "available within capacity who is expected to beat the classifier"
         overflow = int(((deferral >= 0) & (assignment < 0)).sum())
         if overflow:
-            message = (
-                f"{overflow} of {int((deferral >= 0).sum())} deferred items found nobody of their target available "
-                "within capacity"
-            )
+            message = f"{overflow} of {int((deferral >= 0).sum())} deferred items found nobody {who}"
             if on_overflow == "raise":
                 raise ValueError(message + "; raise `capacity` or make more experts `available`.")
             warn(message + "; the classifier decides them.")
@@ -827,7 +866,34 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     def _choose_experts(self, items, deferral, available, capacity):
         """Experts of items, by their target codes; -1 for the classifier's and where nobody can serve."""
-        return assign_members(deferral, self._selection, available, capacity, rng=np.random.default_rng(self._seed))
+        return assign_members(deferral, self._selection, row_keys(items.array, self._seed), available, capacity)
+
+    def _pass_on(self, items, deferral, assignment, available, capacity):
+        """The assignment where deferred items without anybody go to whoever else is free and gains most."""
+        rows = np.flatnonzero((deferral >= 0) & (assignment < 0))
+        if not rows.size:
+            return assignment
+        assignment, left = assignment.copy(), None
+        available = csr_array(available) if issparse(available) else available
+        if capacity is not None:
+            left = capacity - np.bincount(assignment[assignment >= 0], minlength=self.n_experts_)
+            rows = rows[np.argsort(row_keys(items.array[rows], self._seed))]  # the order of items decides nothing
+        # whom a bound excludes is not asked here, either
+        bounds = self.requested_bounds_
+        working = self._selection[bounds.target_upper[:-1] > 0].sum(0) * bounds.expert_upper[:-1] > 0
+        for block in row_blocks(len(rows), self.n_experts_):
+            some = rows[block]
+            if left is not None and not (left[working] > 0).any():
+                break
+            confidence = self._classifier_proba(items[some]).max(1)
+            gain = self.predict_expert_correctness(items[some].given) - confidence[:, None]
+            gain[~(working & _available_for(available, some)) | (gain <= 0)] = -np.inf
+            if left is None:
+                assignment[some] = np.where(np.isfinite(gain.max(1)), gain.argmax(1), -1)
+            else:
+                assignment[some] = who = match_within(gain, None, left)
+                left = left - np.bincount(who[who >= 0], minlength=len(left))
+        return assignment
 
     def _vote(self, deferral, votes):
         """Rows that a target decides and its weighted vote."""
@@ -839,7 +905,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         return decided, ballots[decided].argmax(1)
 
     def _check_available(self, available, items):
-        return check_available(available, self.experts_, items.given)
+        return check_available(available, self.experts_, None if items is None else items.given)
 
     def _check_capacity(self, capacity):
         if capacity is None:
@@ -847,8 +913,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         capacity = by_name(capacity, self.experts_, "capacity")
         if hasattr(capacity, "items"):
             expert_places(capacity, self.experts_, "capacity")
-            unlimited = np.iinfo(np.int64).max // 2
-            capacity = [capacity.get(name, unlimited) for name in self.experts_]
+            capacity = [capacity.get(name, self._unlimited) for name in self.experts_]
         values = np.asarray(capacity)
         if values.ndim == 0:
             values = np.full(self.n_experts_, values)
@@ -933,6 +998,13 @@ def preferences(scores):
     """Scores as probabilities; an infinite score has all of them."""
     certain = np.isposinf(scores)
     return softmax(np.where(certain.any(1, keepdims=True), np.where(certain, 0.0, -np.inf), scores), axis=1)
+
+
+def _available_for(available, rows):
+    """Who is available for some items, as booleans that have or broadcast to the shape (len(rows), n_experts)."""
+    if available is None or np.ndim(available) == 1:
+        return True if available is None else available
+    return available[rows].toarray() > 0 if issparse(available) else available[rows]
 
 
 def _index(X):

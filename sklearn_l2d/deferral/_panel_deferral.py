@@ -748,8 +748,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         return self._talk(items, available).next(np.arange(len(items)), capacity)
 
     def _assign(self, X, available, capacity, on_overflow):
-        if on_overflow not in ("classifier", "raise"):
-            raise ValueError(f"on_overflow={on_overflow!r} is neither 'classifier' nor 'raise'.")
+        if on_overflow not in ("next", "classifier", "raise"):
+            raise ValueError(f"on_overflow={on_overflow!r} is none of 'next', 'classifier' and 'raise'.")
         assignment = self.next_expert(X, available=available, capacity=capacity)
         lost = int(((self.predict_deferral(X) >= 0) & (assignment < 0)).sum()) if on_overflow == "raise" else 0
         if lost:
@@ -758,6 +758,9 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
                 "more experts `available`."
             )
         return self._target_of(assignment), assignment
+
+    def _pass_on(self, items, deferral, assignment, available, capacity):
+        return assignment  # `_choose_experts` compares everybody who is free
 
     def _answer_shape(self, items, votes):
         shape = self._shape_at(items)

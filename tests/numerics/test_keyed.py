@@ -14,6 +14,13 @@ def test_a_row_alone_has_the_key_that_it_has_among_others():
     assert_array_equal(row_keys(np.array([[0.0, 1.0]]), 0), row_keys(np.array([[-0.0, 1.0]]), 0))
 
 
+def test_items_of_small_whole_numbers_are_told_apart():
+    """Their floats end in zeros, which multiplication passes on."""
+    bits = (np.arange(1 << 14)[:, None] >> np.arange(14)) & 1
+    for dtype in (np.float32, np.float64):
+        assert len(np.unique(row_keys(bits.astype(dtype), 0))) == len(bits)
+
+
 def test_numbers_are_uniform_and_unrelated():
     X = np.arange(4000.0)[:, None]  # items that hardly differ
     uniform = keyed_uniforms(row_keys(X, 0)[:, None], number_keys(np.arange(6)))

@@ -6,6 +6,7 @@ from strategies import gate_problems, permutations, share_bounds
 
 from sklearn_l2d._numerics._assignment import assign_members
 from sklearn_l2d._numerics._gate_posterior import gate_log_likelihood, gate_posterior
+from sklearn_l2d._numerics._keyed import number_keys
 from sklearn_l2d._numerics._shares import calibrate_offsets, project_onto_shares
 
 
@@ -67,7 +68,7 @@ def test_an_expert_nobody_can_reach_gets_nothing(problem, coverage):
     bounds = np.append(np.zeros(n_targets - 1), coverage), np.append(np.ones(n_targets - 1), coverage)
     posterior = gate_posterior(log_gate, selection, log_likelihood, target_bounds=bounds)
     assert (posterior.experts[:, 0] == 0).all()
-    experts = assign_members(np.zeros(20, int), selection, rng=np.random.default_rng(0))
+    experts = assign_members(np.zeros(20, int), selection, number_keys(np.arange(20)))
     assert (experts != 0).all()
 
 
@@ -80,7 +81,7 @@ def test_capacity_is_never_exceeded(data):
     targets = rng.integers(-1, n_targets, n_rows)
     available = rng.random((n_rows, n_experts)) < data.draw(st.sampled_from([0.3, 0.8, 1.0]))
     capacity = rng.integers(0, data.draw(st.integers(1, 20)), n_experts)
-    experts = assign_members(targets, weights, available, capacity, rng=rng)
+    experts = assign_members(targets, weights, number_keys(np.arange(n_rows) + seed), available, capacity)
     served = np.flatnonzero(experts >= 0)
     assert (np.bincount(experts[served], minlength=n_experts) <= capacity).all()
     assert available[served, experts[served]].all()

@@ -47,7 +47,7 @@ def measure(cells):
         assigned = deferrer.assign_experts(X)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the classifier decides the overflow, as intended
-            kept = deferrer.assign_experts(X, capacity=round(bound * len(X)))
+            kept = deferrer.assign_experts(X, capacity=round(bound * len(X)), on_overflow="classifier")
         served = np.bincount(assigned[assigned >= 0], minlength=world.n_experts) / len(assigned)
         decided = np.where(kept < 0, deferrer.predict(X), answers[np.arange(len(y)), kept])
         coverage, accuracy = team_point(world, deferrer)
