@@ -140,7 +140,7 @@ def main(argv=None):
                 run(args)
             else:
                 say(*command.run(args))
-        except (ValueError, OSError, ImportError) as error:
+        except (ValueError, OSError, ImportError, FloatingPointError) as error:
             print(f"{parser.prog}: error: {' '.join(str(error).split())}", file=sys.stderr)
             return 2
     for message in dict.fromkeys(str(warning.message) for warning in caught):

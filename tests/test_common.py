@@ -18,6 +18,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, average_precision_score, get_scorer, log_loss, roc_auc_score
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -235,6 +236,50 @@ def test_a_fit_that_fails_leaves_the_last_one_usable(instance, crowd, fitted_onc
     assert_same_outputs(instance, estimator, fitted_once(instance), crowd)
     assert set(vars(estimator)) == set(before)
     assert estimator.n_features_in_ == 4
+
+
+@each_net
+@pytest.mark.parametrize(
+    "params",
+    [{"lr": 1e30}, {"lr": 1e30, "optimizer": "adam"}, {"lr": 1e4, "weight_decay": 0.0}, {"weight_decay": 1e6}],
+    ids=str,
+)
+def test_a_training_that_diverges_is_refused_or_all_answers_are_numbers(instance, crowd, fitted_once, params):
+    estimator, before = fitted_once(instance).set_params(**params), fitted_once(instance)
+    why = None
+    try:
+        fit(instance, estimator, crowd)
+    except FloatingPointError as error:
+        why = str(error)
+    got = outputs(instance, estimator, crowd)
+    assert not any(np.isnan(values).any() for values in got.values())
+    if why is not None:
+        assert "lower lr" in why
+        assert "scale the columns of X" in why
+        assert_same_outputs(instance, estimator, before, crowd)
+
+
+class Overflown(LogisticRegression):
+    """A classifier whose training went wrong."""
+
+    def predict_proba(self, X):
+        """Probabilities that are none."""
+        return np.where(np.arange(len(X))[:, None] == 1, np.nan, super().predict_proba(X))
+
+
+@pytest.mark.parametrize("frozen", [False, True], ids=["given", "frozen"])
+@pytest.mark.parametrize(
+    "instance",
+    [i for i in with_parameter(of_kind("deferrer"), "classifier") if i.estimator.classifier is not None],
+    ids=str,
+)
+def test_probabilities_of_a_classifier_that_are_none_are_refused(instance, crowd, fitted_once, frozen):
+    classifier = Overflown()
+    if frozen:
+        classifier = FrozenEstimator(classifier.fit(crowd.X, crowd.y))
+    estimator = fitted_once(instance).set_params(classifier=classifier)
+    with pytest.raises(FloatingPointError, match=r"NaN or infinity for \d+ of \d+ items.*scale the columns of X"):
+        fit(instance, estimator, crowd).predict_proba(crowd.X)
 
 
 @each_instance
