@@ -282,6 +282,50 @@ def test_probabilities_of_a_classifier_that_are_none_are_refused(instance, crowd
         fit(instance, estimator, crowd).predict_proba(crowd.X)
 
 
+def rare(annotations, rows=(3, 11), label=7):
+    """The same annotations but for a label that training did not see, given by the first expert to some items."""
+    answers = annotations.copy()
+    answers[list(rows), 0] = label
+    return answers
+
+
+@each_deferrer
+def test_a_label_that_training_did_not_see_cannot_be_taken(instance, crowd, fitted_once):
+    team, odd, without = fitted_once(instance), rare(crowd.annotations), rare(crowd.annotations, label=-1)
+    for decision in ("draw", "vote", "combine", "crowdlab"):
+        with pytest.warns(UserWarning, match=r"2 of \d+ answers, by \[0\], are labels that are no.*\[7\]") as told:
+            labels = team.predict_team(crowd.X, odd, decision)
+        assert len(told) == 1
+        assert_array_equal(labels, team.predict_team(crowd.X, without, decision))
+    with pytest.warns(UserWarning, match="left out"):
+        proba = team.predict_team_proba(crowd.X, odd)
+    assert_array_equal(proba, team.predict_team_proba(crowd.X, without))
+
+
+@each_deferrer
+def test_a_label_that_training_did_not_see_cannot_be_right(instance, crowd, fitted_once):
+    team, odd = fitted_once(instance), rare(crowd.annotations, range(60))
+    y = np.where(np.arange(60) % 2, crowd.y, 7)  # nor is it where it is the truth, which the team cannot say
+    with pytest.warns(UserWarning, match=r"60 of \d+ answers, by \[0\].*\[7\]") as told:
+        score = team.score(crowd.X, y, odd)
+    assert len(told) == 1
+    if not hasattr(team, "replay"):  # where people are asked one by one, somebody else is asked
+        wrong = np.where(crowd.y == 0, 1, 0)
+        odd[:, 0] = wrong
+        assert score == pytest.approx(team.score(crowd.X, np.where(y == 7, -5, y), odd))
+
+
+@each_deferrer
+def test_labels_of_another_kind_are_refused(instance, crowd, fitted_once):
+    team = fitted_once(instance)
+    named, shifted = np.full((60, 5), "cat", dtype=object), np.where(crowd.annotations < 0, -1, crowd.annotations + 10)
+    for answers in (named, shifted):
+        with pytest.raises(ValueError, match="that are not in classes"):
+            team.predict_team(crowd.X, answers)
+        with pytest.raises(ValueError, match="that are not in classes"):
+            team.score(crowd.X, crowd.y, answers)
+
+
 @each_instance
 def test_frames_and_string_labels_mean_the_same(instance, crowd, fitted_once):
     named = make_crowd(labels=("cat", "dog", "eel"))

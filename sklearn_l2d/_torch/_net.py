@@ -101,7 +101,7 @@ class Net(NeuralNet):
         return _of_its_own(self.module_, self.random) if ours else self.random
 
     def train_epoch(self, rows):
-        """One pass over `rows` in random order; returns the mean loss.
+        """One pass over `rows` in random order; returns the mean loss and the last batch of items.
 
         It replaces skorch's loop, whose records and callbacks take as long as an E-step of a small net.
         """
@@ -116,13 +116,12 @@ class Net(NeuralNet):
             if self.schedule_ is not None:
                 self.schedule_.step()
             total += loss.detach() * len(X)  # stays on the device, since reading it would wait for every batch
-        return float(total) / len(rows)
+        return float(total) / len(rows), X
 
     @torch.no_grad()
-    def check_batch(self, rows):
-        """Refuse the net if it answers one batch of `rows` by what is no number."""
+    def check_batch(self, X):
+        """Refuse the net if it answers one batch by what is no number."""
         self.module_.eval()
-        X, _ = next(shuffled_batches(rows, self.batch_size, self.generator))
         outputs = self.infer(X)
         for part in outputs if isinstance(outputs, tuple) else (outputs,):
             if part is not None:  # a module may have more than one output, some of them in some phases only
@@ -228,15 +227,15 @@ def train(net, rows, n_epochs, *, seed, cosine=True, verbose=0, label="train", o
             if on_epoch is not None:
                 label = on_epoch(epoch)
             start = time.perf_counter()
-            loss = net.train_epoch(rows)
+            loss, batch = net.train_epoch(rows)
             duration = time.perf_counter() - start
             if not (np.isfinite(loss) and all(p.isfinite().all() for p in net.module_.parameters())):
                 raise FloatingPointError(
                     f"training diverged to a loss of {loss} in epoch {epoch + 1} of the phase {label!r}: lower lr "
                     f"(now {net.lr}), or {_SCALING}."
                 )
-            if epoch == n_epochs - 1:  # the steps after the last loss may have gone wrong, too
-                net.check_batch(rows)
+            if epoch == n_epochs - 1:  # what goes wrong before shows in the next epoch
+                net.check_batch(batch)
             history.append({"phase": label, "loss": loss, "duration": duration})
             if verbose == 1:
                 print(f"{label} epoch {epoch + 1}/{n_epochs}: loss {loss:.4f}, {duration:.2f} s")

@@ -440,7 +440,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         check_consistent_length(labels, y, sample_weight)
         if self.n_experts_ == 0:
             return float(np.average(labels == y, weights=check_weights(sample_weight, labels)))
-        votes = check_answers(annotations, len(labels), self, "score")
+        votes = check_answers(annotations, len(labels), self, "score", unknown="wrong")
         return team_accuracy(y, deferral, labels, votes, self._selection, sample_weight)
 
     @atomic

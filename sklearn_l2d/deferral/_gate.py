@@ -514,7 +514,8 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         if self.n_experts_ == 0:
             return
         check_all_known(y, self.unlabeled_label, "partial_fit")
-        votes, y_codes = check_answers(annotations, len(items), self, "partial_fit"), self._check_truth(X, y)[0]
+        votes = check_answers(annotations, len(items), self, "partial_fit", "refused")
+        y_codes = self._check_truth(X, y)[0]
         self.gate_ = copy.deepcopy(self.gate_)
         proba = self._classifier_proba(items)
         evidence = self._evidence(items, votes, y_codes, proba, self._price(), counted=False)

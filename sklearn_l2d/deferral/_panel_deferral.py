@@ -272,7 +272,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         check_is_fitted(self)
         items = self._check_items(X)
         available, capacity = self._check_available(available, len(items)), self._check_capacity(capacity)
-        votes = None if annotations is None else check_answers(annotations, len(items), self, "next_expert")
+        votes = None if annotations is None else check_answers(annotations, len(items), self, "next_expert", "wrong")
         if self.n_experts_ == 0:
             return np.full(len(items), -1)
         talk = self._talk(items, available)
@@ -500,8 +500,9 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         if annotations is None or self.n_experts_ == 0:
             return explanation
         items, rows = self._check_items(X), np.arange(len(explanation))
-        votes, talk = check_answers(annotations, len(rows), self, "explain_deferral"), self._talk(items)
+        votes, talk = check_answers(annotations, len(rows), self, "explain_deferral", "wrong"), self._talk(items)
         talk.hear_votes(votes)
+        votes = votes.select(votes.label < len(self.classes_))
         proba, label = talk.proba(rows), self._decided(talk.proba(rows))
         code = np.searchsorted(self.classes_, label)
         change = np.full(votes.shape, np.nan)
