@@ -951,11 +951,17 @@ class _Numbering:
 def open_parquet(path):
     """Open a Parquet file, such that reading it in batches takes memory for a batch only."""
     try:
+        from pyarrow import ArrowInvalid
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
         raise ImportError("Parquet files need pyarrow; pip install 'sklearn-l2d[parquet]' brings it.") from error
     # by default pyarrow keeps what it has read, and reads the columns of a row group as a whole
-    return ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
+    try:
+        return ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
+    except ArrowInvalid as error:
+        raise ValueError(
+            f"{error} It is no Parquet file; pandas makes one from a CSV file by read_csv and to_parquet."
+        ) from error
 
 
 def _batches(table, names):
