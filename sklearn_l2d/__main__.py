@@ -56,6 +56,8 @@ tables (CSV with a header; items are joined by their id):
   --identified-features  id,<name>,<name>,...        for the tasks; without it they are looked up in --features
   --truth                id,label                    true classes of tasks; a third of them is kept for tests
 
+Names stay as they are written, also None and NA; only empty cells are missing. Decimals have a point.
+
 The experts' items may differ from one another, and should not be in --counts. The roster has one row per expert:
 expert, labels, cluster, membership_0, ..., std_0, ..., one_net_agreement, majority_agreement, accuracy (empty where
 unknown).
@@ -140,7 +142,7 @@ def main(argv=None):
                 run(args)
             else:
                 say(*command.run(args))
-        except (ValueError, OSError, ImportError) as error:
+        except (ValueError, OSError, ImportError, FloatingPointError) as error:
             print(f"{parser.prog}: error: {' '.join(str(error).split())}", file=sys.stderr)
             return 2
     for message in dict.fromkeys(str(warning.message) for warning in caught):

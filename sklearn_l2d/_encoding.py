@@ -11,6 +11,7 @@ from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.multiclass import check_classification_targets
 
 from ._numerics._matrices import ragged_rows
+from ._sklearn import warn
 
 BLOCK = 1 << 20  # cells per block, so that temporary arrays have at most a few tens of MB
 _WIDEST_LOOKUP = 1 << 16
@@ -148,6 +149,15 @@ def known_labels(y, unlabeled_label=None):
     if found.dtype.kind == "O" and not any(isinstance(labels[i], str) for i in np.flatnonzero(is_known)):
         found = np.array(found.tolist())
     return whole_numbers(found), known
+
+
+def warn_of_minus_one(n):
+    """Warn of answers -1 in a long table, which needs no marker for answers that nobody gave."""
+    if n:
+        warn(
+            f"{n} labels are -1, the marker of a missing annotation, and count as no votes; if -1 is a class, pass "
+            "missing_label=numpy.nan."
+        )
 
 
 class EncodedAnnotations(NamedTuple):
@@ -425,10 +435,11 @@ def _reject_na(experts, missing_label):
 def _reject_unseen(block, experts, labels, local, unseen, classes):
     where = np.zeros((block.rows.stop - block.rows.start, len(experts)), dtype=bool)
     _fill(where, block.absent, np.array([label in unseen for label in labels])[local])
-    raise _unseen_labels(experts[where.any(axis=0)], unseen, classes)
+    raise unseen_labels(experts[where.any(axis=0)], unseen, classes)
 
 
-def _unseen_labels(experts, labels, classes):
+def unseen_labels(experts, labels, classes):
+    """Error of experts whose labels are no classes."""
     fix = "add them to classes, correct them, or mark them as missing"
     if len(classes) and isinstance(labels[0], str) != isinstance(classes[0], str):
         fix = "use labels of one type"
@@ -647,7 +658,7 @@ class Votes:
         label = np.array(new, dtype=code_dtype(len(classes)))[self.label]
         if (label < 0).any():
             who = self.annotators[np.unique(self.annotator[label < 0])]
-            raise _unseen_labels(who, self.classes[np.unique(self.label[label < 0])].tolist(), classes)
+            raise unseen_labels(who, self.classes[np.unique(self.label[label < 0])].tolist(), classes)
         return self._with(self.item, self.annotator, label, classes=classes)
 
     def among(self, classes):
@@ -875,7 +886,7 @@ def _from_long(table, classes, missing_label, duplicates, names, tasks):
         n_named = len(known[0].place)
     if classes is not None:
         known[2].add(classes.tolist())
-    parts, index = [], []
+    parts, index, n_minus_one = [], [], 0
     for columns, rows in _batches(table, names):
         codes = []
         for numbering, values, name in zip(known, columns, names, strict=True):
@@ -894,8 +905,11 @@ def _from_long(table, classes, missing_label, duplicates, names, tasks):
                 numbering.add(labels)
             codes.append(np.array([numbering.place.get(label, -1) for label in labels], dtype=np.int64)[local])
         given = codes[2] >= 0
+        if missing_label is None and classes is None and -1 in labels:
+            n_minus_one += int((local == labels.index(-1)).sum())
         parts.append([code[given] for code in codes])
         index.append(rows[given])
+    warn_of_minus_one(n_minus_one)
     item, annotator, label = (np.concatenate(column) for column in zip(*parts, strict=True))
     if tasks is not None and len(known[0].place) > n_named:
         strange = list(known[0].place)[n_named:]
@@ -948,11 +962,17 @@ class _Numbering:
 def open_parquet(path):
     """Open a Parquet file, such that reading it in batches takes memory for a batch only."""
     try:
+        from pyarrow import ArrowInvalid
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
         raise ImportError("Parquet files need pyarrow; pip install 'sklearn-l2d[parquet]' brings it.") from error
     # by default pyarrow keeps what it has read, and reads the columns of a row group as a whole
-    return ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
+    try:
+        return ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
+    except ArrowInvalid as error:
+        raise ValueError(
+            f"{error} It is no Parquet file; pandas makes one from a CSV file by read_csv and to_parquet."
+        ) from error
 
 
 def _batches(table, names):

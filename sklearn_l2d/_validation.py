@@ -9,7 +9,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from ._by_name import expert_places
-from ._encoding import Votes, check_row_count, is_frame, known_labels, label_array, make_votes, placed, some
+from ._encoding import (
+    Votes,
+    check_row_count,
+    is_frame,
+    known_labels,
+    label_array,
+    make_votes,
+    placed,
+    some,
+    unseen_labels,
+)
 from ._numerics._matrices import row_blocks
 from ._rows import same_rows
 from ._sklearn import take_rows, warn
@@ -98,13 +108,13 @@ def check_truth(y, n_rows, unlabeled_label):
     return check_labels(labels, len(labels)) if len(labels) else labels, known
 
 
-def warn_of_marker(y):
+def warn_of_marker(y, name="y", fix="pass unlabeled_label=-1; if it is a class, unlabeled_label=numpy.nan says so"):
     """Warn of labels that are 0, 1, ... and -1, which is more often a marker than a class."""
     classes = np.unique(y)
     if len(classes) > 2 and classes.dtype.kind in "iuf" and np.array_equal(classes, np.arange(len(classes)) - 1):
         warn(
-            f"y holds -1 beside 0 to {len(classes) - 2}; it is taken as a class. If it marks an unknown truth, pass "
-            "unlabeled_label=-1; if it is a class, unlabeled_label=numpy.nan says so."
+            f"{name} holds -1 beside 0 to {len(classes) - 2}; it is taken as a class. If it marks an unknown truth, "
+            f"{fix}."
         )
 
 
@@ -181,7 +191,53 @@ def check_annotations(annotations, classes, missing_label, X, silence):
     return votes
 
 
-def check_answers(annotations, X, deferrer, method):
+_UNKNOWN = object()  # stands for all labels that are no classes, and is equal to no true label
+_TREATMENT = {"left out": "they are left out", "wrong": "they count as answers that cannot be right"}
+
+
+def answers_among(annotations, classes, missing_label=None, *, unknown):
+    """`Votes` for classes that are known, of answers among which there may be other labels.
+
+    A rare label that training did not see must not cost all answers: it is told once, by a warning. Labels of another
+    kind altogether are refused: text among numbers, or several labels of which none is known.
+
+    Parameters
+    ----------
+    annotations : array-like, DataFrame or Votes
+        Answers.
+    classes : ndarray of shape (n_classes,)
+        Known classes.
+    missing_label : object, default=None
+        As in `annotations.encode_annotations`.
+    unknown : {"left out", "wrong"}
+        Whether answers that are no classes are left out, or become votes for one more class, which is no label.
+
+    Returns
+    -------
+    votes : Votes
+        With `classes`; and, if there are unknown answers that are not left out, with one more class.
+    """
+    votes = make_votes(annotations, classes, missing_label, extend=True)
+    place = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
+    code = np.array([place.get(label, len(place)) for label in votes.classes.tolist()], dtype=np.int64)
+    strange = (code == len(place))[votes.label]
+    if not strange.any():
+        return votes.recode(classes)
+    labels = votes.classes[np.unique(votes.label[strange])].tolist()
+    people = votes.annotators[np.unique(votes.annotator[strange])]
+    if strange.all() and len(labels) > 1:
+        raise unseen_labels(people, labels, classes)
+    warn(
+        f"{int(strange.sum())} of {len(strange)} answers, by {some(people.tolist())}, are labels that are no classes, "
+        f"{some(labels)}: {_TREATMENT[unknown]}. If they are misspelt, correct them; the classes are "
+        f"{some(list(place))}."
+    )
+    if unknown == "left out":
+        return votes.among(classes)
+    return votes._with(votes.item, votes.annotator, code[votes.label], classes=np.array([*place, _UNKNOWN], object))
+
+
+def check_answers(annotations, X, deferrer, method, unknown="left out"):
     """Answers of a team as `Votes` whose annotators are the experts of a fitted deferrer.
 
     Parameters
@@ -194,6 +250,8 @@ def check_answers(annotations, X, deferrer, method):
         Fitted.
     method : str
         Name of the calling method, for the error message.
+    unknown : {"left out", "wrong", "refused"}, default="left out"
+        What happens to answers that are no classes: as in `answers_among`, or an error.
     """
     experts = deferrer.experts_
     if annotations is None:
@@ -203,7 +261,10 @@ def check_answers(annotations, X, deferrer, method):
             "pipeline, or pass y=AnnotatedTarget(y, annotations)."
         )
     named = is_frame(annotations) or isinstance(annotations, Votes)
-    votes = votes_beside(X, annotations, deferrer.classes_, deferrer.missing_label)
+    classes, missing_label = deferrer.classes_, deferrer.missing_label
+    votes = votes_beside(X, annotations, classes, missing_label, extend=unknown != "refused")
+    if unknown != "refused":
+        votes = answers_among(votes, classes, missing_label, unknown=unknown)
     names = votes.annotators.tolist()
     columns = expert_places(names, experts, "annotations") if named else None
     if columns is None:

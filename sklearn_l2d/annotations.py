@@ -18,6 +18,7 @@ from ._encoding import (
     count_votes,
     encode_table,
     is_frame,
+    is_na,
     make_votes,
     no_columns,
     no_name,
@@ -25,6 +26,7 @@ from ._encoding import (
     repeated_pairs,
     sorted_labels,
     tally,
+    warn_of_minus_one,
 )
 from ._sklearn import warn
 
@@ -290,7 +292,16 @@ def encode_counts(y, *, classes=None):
     return one_vote_each(y, classes) if y.ndim == 1 else check_counts(y, classes)
 
 
-def from_long(table, *, form="wide", duplicates="error", task="task", annotator="annotator", label="label"):
+def from_long(
+    table,
+    *,
+    form="wide",
+    duplicates="error",
+    task="task",
+    annotator="annotator",
+    label="label",
+    missing_label=None,
+):
     """Turn a long table (one row per annotation) into a wide one (one column per annotator), or into votes.
 
     Parameters
@@ -309,6 +320,10 @@ def from_long(table, *, form="wide", duplicates="error", task="task", annotator=
 
     task, annotator, label : str, default="task", "annotator", "label"
         Names of the three columns.
+
+    missing_label : scalar, default=None
+        The marker of a missing annotation, as in `encode_annotations`. With None, votes and counts leave out labels -1,
+        which a warning tells, and a wide table keeps them for whatever knows the classes.
 
     Returns
     -------
@@ -345,7 +360,8 @@ def from_long(table, *, form="wide", duplicates="error", task="task", annotator=
     if lacking:
         raise no_columns("table", lacking)
     if form == "votes":
-        return encode_votes(table, duplicates=duplicates, task=task, annotator=annotator, label=label)
+        columns = {"task": task, "annotator": annotator, "label": label}
+        return encode_votes(table, duplicates=duplicates, missing_label=missing_label, **columns)
     for name in (task, annotator):
         absent = table[name].isna().to_numpy()
         if absent.any():
@@ -354,10 +370,14 @@ def from_long(table, *, form="wide", duplicates="error", task="task", annotator=
     people = pd.Index(sorted_labels(table[annotator].unique().tolist(), "table"), name=annotator)
     votes = table[table[label].notna()]
     if duplicates == "count":
-        codes, classes, _ = encode_annotations(votes[[label]])
+        codes, classes, _ = encode_annotations(votes[[label]], missing_label=missing_label)
         voted = codes[:, 0] >= 0
+        if missing_label is None:
+            warn_of_minus_one(int((~voted).sum()))
         counts = tally(tasks.get_indexer(votes[task])[voted], codes[voted, 0], (len(tasks), len(classes)))
         return pd.DataFrame(counts, index=tasks, columns=pd.Index(classes.tolist(), name=label))
+    if missing_label is not None and not is_na(missing_label):
+        votes = votes[votes[label] != missing_label]
     repeated = votes.duplicated([task, annotator], keep=False).to_numpy()
     if repeated.any() and duplicates == "error":
         raise repeated_pairs(task, annotator, votes.index[repeated])

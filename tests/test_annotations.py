@@ -1,6 +1,7 @@
 import subprocess
 import sys
 import tracemalloc
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from sklearn_l2d.annotations import (
     anonymize,
     encode_annotations,
     encode_counts,
+    encode_votes,
     from_long,
     to_counts,
     to_long,
@@ -337,3 +339,22 @@ def test_to_long():
         to_long([[0], [1]], tasks=["x"])
     with pytest.raises(ValueError, match="annotators has 2 names"):
         to_long([[0], [1]], annotators=["x", "y"])
+
+
+def test_minus_one_in_a_long_table_is_missing_and_told_once():
+    table = pd.DataFrame({"task": [1, 1, 2, 3], "annotator": list("abab"), "label": [-1, 0, 1, -1]})
+    for arguments in ({"duplicates": "count"}, {"form": "votes"}):
+        with pytest.warns(UserWarning, match=r"2 labels are -1.*missing_label=numpy\.nan") as told:
+            found = from_long(table, **arguments)
+        assert len(told) == 1
+        counts = found if arguments == {"duplicates": "count"} else found.to_counts()
+        assert_array_equal(counts, [[1, 0], [0, 1], [0, 0]])
+    with pytest.warns(UserWarning, match="2 labels are -1"):
+        encode_votes(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert from_long(table, duplicates="count", missing_label=np.nan)[-1].tolist() == [1, 0, 1]
+        assert from_long(table, form="votes", missing_label=np.nan).classes.tolist() == [-1, 0, 1]
+        assert from_long(table, missing_label=-1).isna().sum(axis=None) == 4
+        assert encode_annotations(from_long(table)).classes.tolist() == [0, 1]
+        assert encode_votes(table, classes=[0, 1]).to_counts().tolist() == [[1, 0], [0, 1], [0, 0]]

@@ -28,6 +28,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, average_precision_score, get_scorer, log_loss, roc_auc_score
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -245,6 +246,94 @@ def test_a_fit_that_fails_leaves_the_last_one_usable(instance, crowd, fitted_onc
     assert_same_outputs(instance, estimator, fitted_once(instance), crowd)
     assert set(vars(estimator)) == set(before)
     assert estimator.n_features_in_ == 4
+
+
+@each_net
+@pytest.mark.parametrize(
+    "params",
+    [{"lr": 1e30}, {"lr": 1e30, "optimizer": "adam"}, {"lr": 1e4, "weight_decay": 0.0}, {"weight_decay": 1e6}],
+    ids=str,
+)
+def test_a_training_that_diverges_is_refused_or_all_answers_are_numbers(instance, crowd, fitted_once, params):
+    estimator, before = fitted_once(instance).set_params(**params), fitted_once(instance)
+    why = None
+    try:
+        fit(instance, estimator, crowd)
+    except FloatingPointError as error:
+        why = str(error)
+    got = outputs(instance, estimator, crowd)
+    assert not any(np.isnan(values).any() for values in got.values())
+    if why is not None:
+        assert "lower lr" in why
+        assert "scale the columns of X" in why
+        assert_same_outputs(instance, estimator, before, crowd)
+
+
+class Overflown(LogisticRegression):
+    """A classifier whose training went wrong."""
+
+    def predict_proba(self, X):
+        """Probabilities that are none."""
+        return np.where(np.arange(len(X))[:, None] == 1, np.nan, super().predict_proba(X))
+
+
+@pytest.mark.parametrize("frozen", [False, True], ids=["given", "frozen"])
+@pytest.mark.parametrize(
+    "instance",
+    [i for i in with_parameter(of_kind("deferrer"), "classifier") if i.estimator.classifier is not None],
+    ids=str,
+)
+def test_probabilities_of_a_classifier_that_are_none_are_refused(instance, crowd, fitted_once, frozen):
+    classifier = Overflown()
+    if frozen:
+        classifier = FrozenEstimator(classifier.fit(crowd.X, crowd.y))
+    estimator = fitted_once(instance).set_params(classifier=classifier)
+    with pytest.raises(FloatingPointError, match=r"NaN or infinity for \d+ of \d+ items.*scale the columns of X"):
+        fit(instance, estimator, crowd).predict_proba(crowd.X)
+
+
+def rare(annotations, rows=(3, 11), label=7):
+    """The same annotations but for a label that training did not see, given by the first expert to some items."""
+    answers = annotations.copy()
+    answers[list(rows), 0] = label
+    return answers
+
+
+@each_deferrer
+def test_a_label_that_training_did_not_see_cannot_be_taken(instance, crowd, fitted_once):
+    team, odd, without = fitted_once(instance), rare(crowd.annotations), rare(crowd.annotations, label=-1)
+    for decision in ("draw", "vote", "combine", "crowdlab"):
+        with pytest.warns(UserWarning, match=r"2 of \d+ answers, by \[0\], are labels that are no.*\[7\]") as told:
+            labels = team.predict_team(crowd.X, odd, decision)
+        assert len(told) == 1
+        assert_array_equal(labels, team.predict_team(crowd.X, without, decision))
+    with pytest.warns(UserWarning, match="left out"):
+        proba = team.predict_team_proba(crowd.X, odd)
+    assert_array_equal(proba, team.predict_team_proba(crowd.X, without))
+
+
+@each_deferrer
+def test_a_label_that_training_did_not_see_cannot_be_right(instance, crowd, fitted_once):
+    team, odd = fitted_once(instance), rare(crowd.annotations, range(60))
+    y = np.where(np.arange(60) % 2, crowd.y, 7)  # nor is it where it is the truth, which the team cannot say
+    with pytest.warns(UserWarning, match=r"60 of \d+ answers, by \[0\].*\[7\]") as told:
+        score = team.score(crowd.X, y, odd)
+    assert len(told) == 1
+    if not hasattr(team, "replay"):  # where people are asked one by one, somebody else is asked
+        wrong = np.where(crowd.y == 0, 1, 0)
+        odd[:, 0] = wrong
+        assert score == pytest.approx(team.score(crowd.X, np.where(y == 7, -5, y), odd))
+
+
+@each_deferrer
+def test_labels_of_another_kind_are_refused(instance, crowd, fitted_once):
+    team = fitted_once(instance)
+    named, shifted = np.full((60, 5), "cat", dtype=object), np.where(crowd.annotations < 0, -1, crowd.annotations + 10)
+    for answers in (named, shifted):
+        with pytest.raises(ValueError, match="that are not in classes"):
+            team.predict_team(crowd.X, answers)
+        with pytest.raises(ValueError, match="that are not in classes"):
+            team.score(crowd.X, crowd.y, answers)
 
 
 @each_instance

@@ -23,12 +23,11 @@ from .._numerics._matrices import answer_weights
 from .._sklearn import warn
 from ..annotations import encode_votes, from_long
 from ._arguments import check_writable
-from ._tables import named, read_csv
+from ._tables import named, read_answers, refuse_repeats, why_unknown
 
 BATCH_SIZE, DECISIONS = 65_536, ("draw", "vote", "combine")
 _ID_COLUMNS = "id", "task"
 _CLASSIFIER, _EVERYBODY = "classifier", "everybody"  # who decides, in a route
-_ABSENT = "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "<NA>"  # written for a missing label
 _OVERFLOW = "deferred items found nobody available within capacity who is expected to beat the classifier"
 
 
@@ -142,7 +141,8 @@ def decide_file(
         Parquet file with one row per item and one column per feature.
     answers : path
         Parquet or CSV file with the columns task, annotator and label, one row per answer. Tasks are names of items.
-        Tasks, annotators and labels are compared as text with the items, experts and classes.
+        Tasks, annotators and labels are compared as text with the items, experts and classes. Labels that are no
+        classes are left out, with a warning.
     out : path
         Parquet file with the columns id, target, expert and label, one row per item in the order of `items`. It
         appears, or is replaced, when all is done.
@@ -421,21 +421,31 @@ def _read_answers(path, team, items):
             is_parquet = file.read(4) == b"PAR1"
         # what is missing is decided below, since -1 may be a class
         classes, marker = team.deferrer.classes_, team.deferrer.missing_label
-        if is_parquet:
-            votes = encode_votes(path, missing_label=np.nan)
-        else:
-            # "None" may be a class, or a name; where it is no class, it marks a missing answer
-            table = read_csv(path, keep_default_na=False, na_values=[""])
-            absent = [marker for marker in _ABSENT if marker not in set(map(_text, classes))]
-            votes = from_long(table.replace({"label": absent}, np.nan) if "label" in table else table, form="votes")
+        votes = encode_votes(path, missing_label=np.nan) if is_parquet else None
+    if votes is None:
+        table = read_answers(path)
+        refuse_repeats(path, table)
+        votes = from_long(table, form="votes")
+    with named(path):
         people, labels = _places(votes.annotators, team.experts), _places(votes.classes, classes)
         unknown = votes.annotators[people < 0].tolist()
         if unknown:
-            raise ValueError(f"holds answers of unknown experts {some(unknown)}; they are {some(list(team.experts))}.")
+            hint = why_unknown(map(_text, unknown), map(_text, team.experts))
+            if (_places(votes.tasks, team.experts) >= 0).all():
+                hint = "; task and annotator seem to be swapped"
+            raise ValueError(
+                f"holds answers of unknown experts {some(unknown)}; they are {some(list(team.experts))}{hint}."
+            )
         marker = _text(-1 if marker is None else marker)
-        unknown = [label for label in votes.classes[labels < 0].tolist() if _text(label) != marker]
-        if unknown:
-            raise ValueError(f"holds labels {some(unknown)} that are not among the classes {some(classes.tolist())}.")
+        strange = (labels < 0) & np.array([_text(label) != marker for label in votes.classes], dtype=bool)
+        n_strange = int(strange[votes.label].sum())
+        if n_strange:
+            unknown = votes.classes[strange].tolist()
+            told = f"labels {some(unknown)} that are not among the classes {some(classes.tolist())}"
+            hint = why_unknown(map(_text, unknown), map(_text, classes))
+            if n_strange == len(votes.label):
+                raise ValueError(f"holds {told}{hint}.")
+            warn(f"{path}: {n_strange} of {len(votes.label)} answers are {told}; they are left out{hint}.")
         rows = _find_rows(votes.tasks, items)
     given = labels[votes.label] >= 0
     item, annotator, label = rows[votes.item[given]], people[votes.annotator[given]], labels[votes.label[given]]
@@ -454,7 +464,8 @@ def _find_rows(tasks, items):
             rows[place] = row
     if (rows < 0).any():
         unknown = tasks[rows < 0].tolist()
-        raise ValueError(f"holds answers to {len(unknown)} items that {items.path} lacks: {some(unknown)}.")
+        hint = why_unknown(map(_text, unknown), items.names())
+        raise ValueError(f"holds answers to {len(unknown)} items that {items.path} lacks: {some(unknown)}{hint}.")
     return rows
 
 

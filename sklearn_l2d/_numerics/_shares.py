@@ -28,6 +28,8 @@ _SUBSET_STRIDE = 16
 _PATIENCE = 40
 _SHARP = 20.0
 _SOFTENING = 2.0
+# Rows are first softened to about this span, so that few rounds suffice whatever they hold.
+_SHARPEST = 1e8
 # Temperatures fall by this factor until about `_SOFT_ROWS` rows are still undecided between two columns.
 _COOLING = 8.0
 _SOFT_ROWS = 20.0
@@ -402,7 +404,7 @@ def project_onto_shares(log_q, lower, upper, *, dual=None, sample_weight=None, t
     Raises
     ------
     ValueError
-        If the bounds contradict each other, or if a row has no column that it can use.
+        If the bounds contradict each other, a row has no column that it can use, or `log_q` holds NaN or infinity.
 
     Examples
     --------
@@ -415,6 +417,7 @@ def project_onto_shares(log_q, lower, upper, *, dual=None, sample_weight=None, t
     """
     lower, upper = check_share_sums(lower, upper)
     log_q = np.asarray(log_q, dtype=np.float64)
+    _check_logits(log_q, "log_q")
     weight = normalised_weight(sample_weight, len(log_q))
     bounded = np.flatnonzero((upper > 0) & ((lower > 0) | (upper < 1)))
     bounds = lower[bounded], upper[bounded]
@@ -436,14 +439,26 @@ def project_onto_shares(log_q, lower, upper, *, dual=None, sample_weight=None, t
     )
     if n_iter == patience < max_iter:
         # If rows are nearly one-hot, Newton's method has no curvature; softer rows give a better start.
-        if np.ptp(log_q[np.isfinite(log_q)]) > _SHARP:
+        span = np.ptp(log_q[np.isfinite(log_q)])
+        if span > _SHARP:
+            softening = max(_SOFTENING, span / _SHARPEST)
             options = {"sample_weight": sample_weight, "tol": max(tol, 1e-4), "max_iter": max_iter}
-            _, softer, *_ = project_onto_shares(log_q / _SOFTENING, lower, upper, **options)
-            tilt = _SOFTENING * softer[bounded]
+            _, softer, *_ = project_onto_shares(log_q / softening, lower, upper, **options)
+            tilt = softening * softer[bounded]
         tilt, _, state, n_iter = minimise_share_dual(evaluate, curvature, *bounds, tilt, tol=tol, max_iter=max_iter)
     dual[bounded] = tilt
     q = posterior(state)
     return q, dual, n_iter, share_violation(weight @ q, lower, upper)
+
+
+def _check_logits(logits, name):
+    """Refuse NaN and infinity; `-inf` shuts a column out for a row."""
+    wrong = np.isnan(logits).any(axis=1) | np.isposinf(logits).any(axis=1)
+    if wrong.any():
+        raise ValueError(
+            f"{name}: {int(wrong.sum())} of {len(wrong)} rows, first row {int(wrong.argmax())}, hold NaN or infinity. "
+            "Correct what computes them, for instance a net whose training diverged."
+        )
 
 
 def restricts(lower, upper):
@@ -637,6 +652,7 @@ def calibrate_offsets(logits, lower, upper):
     """
     lower, upper = check_share_sums(lower, upper)
     logits = np.asarray(logits, dtype=np.float64)
+    _check_logits(logits, "logits")
     open_ = np.flatnonzero(upper > 0)
     offsets = np.where(upper > 0, 0.0, -np.inf)
     weight = normalised_weight(None, len(logits))

@@ -19,6 +19,8 @@ from ._seeding import OwnRandom, own_generator, own_state, resolve_device
 
 _OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
 _PREDICT_BATCH, _PREDICT_NUMBERS = 1024, 1 << 24  # rows at once, or as many as need so many numbers in a layer
+_LARGEST = 1e12  # output: beyond, float64 cannot tell apart logits that differ by less than 0.0001
+_SCALING = "scale the columns of X to similar sizes, for instance with StandardScaler"
 
 # Constraints of the parameters of a net, shared by all estimators that train one.
 NET_CONSTRAINTS = {
@@ -99,7 +101,7 @@ class Net(NeuralNet):
         return _of_its_own(self.module_, self.random) if ours else self.random
 
     def train_epoch(self, rows):
-        """One pass over `rows` in random order; returns the mean loss.
+        """One pass over `rows` in random order; returns the mean loss and the last batch of items.
 
         It replaces skorch's loop, whose records and callbacks take as long as an E-step of a small net.
         """
@@ -114,7 +116,16 @@ class Net(NeuralNet):
             if self.schedule_ is not None:
                 self.schedule_.step()
             total += loss.detach() * len(X)  # stays on the device, since reading it would wait for every batch
-        return float(total) / len(rows)
+        return float(total) / len(rows), X
+
+    @torch.no_grad()
+    def check_batch(self, X):
+        """Refuse the net if it answers one batch by what is no number."""
+        self.module_.eval()
+        outputs = self.infer(X)
+        for part in outputs if isinstance(outputs, tuple) else (outputs,):
+            if part is not None:  # a module may have more than one output, some of them in some phases only
+                check_outputs(part)
 
 
 class TargetNet(Net):
@@ -198,7 +209,7 @@ def train(net, rows, n_epochs, *, seed, cosine=True, verbose=0, label="train", o
     Raises
     ------
     FloatingPointError
-        If the loss or a weight is not finite. The net is reset to the last good epoch.
+        If the loss, a weight or an output is not finite. The net is reset to the last good epoch.
     KeyboardInterrupt
         If it is raised before the first epoch is complete, or if `keep` is False; otherwise the training ends with a
         warning.
@@ -216,13 +227,15 @@ def train(net, rows, n_epochs, *, seed, cosine=True, verbose=0, label="train", o
             if on_epoch is not None:
                 label = on_epoch(epoch)
             start = time.perf_counter()
-            loss = net.train_epoch(rows)
+            loss, batch = net.train_epoch(rows)
             duration = time.perf_counter() - start
             if not (np.isfinite(loss) and all(p.isfinite().all() for p in net.module_.parameters())):
                 raise FloatingPointError(
                     f"training diverged to a loss of {loss} in epoch {epoch + 1} of the phase {label!r}: lower lr "
-                    f"(now {net.lr}), or scale the columns of X to similar sizes, for instance with StandardScaler."
+                    f"(now {net.lr}), or {_SCALING}."
                 )
+            if epoch == n_epochs - 1:  # what goes wrong before shows in the next epoch
+                net.check_batch(batch)
             history.append({"phase": label, "loss": loss, "duration": duration})
             if verbose == 1:
                 print(f"{label} epoch {epoch + 1}/{n_epochs}: loss {loss:.4f}, {duration:.2f} s")
@@ -253,6 +266,15 @@ def _restore(net, state):
     net.optimizer_.load_state_dict(state[1])
 
 
+def check_outputs(outputs):
+    """Refuse outputs of a net, a tensor, that say that its training went wrong although its weights are finite."""
+    if not (outputs.abs() < _LARGEST).all():  # NaN is not smaller
+        raise FloatingPointError(
+            f"a net answers NaN, or beyond {_LARGEST:g}, as it does where training diverges or X is far larger than "
+            f"that of the training: lower lr or weight_decay, or {_SCALING}."
+        )
+
+
 def logit_batches(ensemble, X, device):
     """Yield ``(rows, logits)`` for consecutive batches of `X`.
 
@@ -271,6 +293,11 @@ def logit_batches(ensemble, X, device):
         Rows of the batch.
     logits : float64 tensor of shape (K, b, C)
         On the device of the ensemble.
+
+    Raises
+    ------
+    FloatingPointError
+        If a logit is NaN or larger than a logit can mean anything.
     """
     ensemble.eval()
     # One buffer for all batches: a new one for each would leave holes between the results that callers keep, and the
@@ -282,6 +309,7 @@ def logit_batches(ensemble, X, device):
         batch = buffer[: rows.stop - start].copy_(torch.from_numpy(np.array(X[rows])))
         with own_state(grad=False), _of_its_own(ensemble):
             logits = ensemble(batch.to(device)).double()
+        check_outputs(logits)
         yield rows, logits
 
 

@@ -10,7 +10,7 @@ from torch.nn.functional import one_hot
 from ._batches import AnswerTable
 from ._losses import softmax_loss
 from ._modules import MLPEnsemble, check_feature_layers, check_layers, ensemble_for
-from ._net import Net, build_net, logit_batches, train
+from ._net import Net, build_net, check_outputs, logit_batches, train
 from ._seeding import own_state
 
 _CHUNK = 1 << 16  # rows per prediction of the small nets
@@ -232,6 +232,8 @@ def expert_codes(net, X, y_codes, votes):
                 answer[part].to(net.device),
             )
             weight = module.weigh(each)
+            check_outputs(each)
+            check_outputs(weight)
             if total is None:
                 total = torch.zeros(n_experts, each.shape[1], dtype=each.dtype)
                 mass = torch.zeros(n_experts, 1, dtype=each.dtype)
@@ -251,8 +253,11 @@ def predict_population(net, X, codes):
     for rows, features in logit_batches(module.body, X, net.device):
         features = features[0].relu()
         step = max(1, _CHUNK // len(features))
-        classes[rows] = module.classifier(features)[0].cpu().numpy()
+        logits = module.classifier(features)[0]
+        check_outputs(logits)
+        classes[rows] = logits.cpu().numpy()
         for start in range(0, len(codes), step):
             some = module.defer(features, codes[start : start + step])
+            check_outputs(some)
             deferral[rows, start : start + step] = some.cpu().numpy()
     return classes, deferral

@@ -211,8 +211,12 @@ class Talk:
         return np.exp(posterior(self.log_prior[each], self.evidence[each], size, self.asker.exponents))
 
     def hear_votes(self, votes):
-        """Take in answers that are known, a `Votes` on all items."""
+        """Take in answers that are known, a `Votes` on all items.
+
+        An answer that is none of the classes tells nothing, but its author is not asked again.
+        """
         self.open = self.open._replace(heard=votes.to_sparse())
+        votes = votes.select(votes.label < self.log_prior.shape[1])
         told = self._log_likelihood(votes.item, votes.annotator, votes.label)
         self.evidence += sum_by_item(told, votes.item, len(self))
         self.size += np.bincount(votes.item, minlength=len(self))

@@ -38,7 +38,7 @@ from .._validation import (
 from ..crowd import NetClassifier
 from ..metrics import team_accuracy
 from ._answer_model import completed, count_votes, few_answers, fused_proba, learn_weights
-from ._classifier import expand, fit_classifier, judge_classifier, team_classes, tempered_proba
+from ._classifier import expand, fit_classifier, judge_classifier, own_proba, team_classes, tempered_proba
 from ._duel import Duel
 from ._roster import answer_table, explanation_table, new_roster, plain_selection, route_table, served_shares
 from ._settings import check_nobody, select_members, share_bounds
@@ -195,7 +195,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             Probabilities in the order of `classes_`.
         """
         check_is_fitted(self)
-        proba = self.classifier_.predict_proba(self._check_items(X).given)
+        proba = own_proba(self.classifier_, self._check_items(X).given)
         if np.array_equal(self.classifier_.classes_, self.classes_):
             return proba
         return expand(proba, self.classifier_.classes_, self.classes_)
@@ -459,7 +459,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         items, deferral, labels = self._decide(X)
         if self.n_experts_ == 0:
             return float(np.average(labels == y, weights=check_weights(sample_weight, labels)))
-        votes = check_answers(annotations, items.given, self, "score")
+        votes = check_answers(annotations, items.given, self, "score", unknown="wrong")
         return team_accuracy(y, deferral, labels, votes, self._selection, sample_weight)
 
     @atomic

@@ -63,7 +63,7 @@ def judge_classifier(classifier, fitted, X, y, classes, cv, seed):
     """
     y_codes = np.searchsorted(classes, y)
     if isinstance(classifier, FrozenEstimator):
-        proba = expand(fitted.predict_proba(X), fitted.classes_, classes)
+        proba = expand(own_proba(fitted, X), fitted.classes_, classes)
     else:
         proba = _out_of_fold(with_seed(classifier, seed), X, y, y_codes, classes, cv, seed)
     temperature = fit_temperature(np.log(proba), y_codes)
@@ -74,7 +74,7 @@ def judge_classifier(classifier, fitted, X, y, classes, cv, seed):
 
 def tempered_proba(classifier, X, classes, temperature):
     """Probabilities (n, C) of a fitted classifier at a temperature, in the order of `classes`."""
-    own = classifier.predict_proba(X)
+    own = own_proba(classifier, X)
     proba = np.empty((len(own), len(classes)))
     for rows in row_chunks(*proba.shape):  # arrays between the steps stay in the cache, and are not allocated anew
         proba[rows] = _at_temperature(expand(own[rows], classifier.classes_, classes), temperature)
@@ -105,8 +105,21 @@ def _out_of_fold(classifier, X, y, y_codes, classes, cv, seed):
             proba[unseen, y_codes[seen][0]] = 1.0  # a classifier cannot be fitted to one class
         else:
             model = clone(classifier).fit(take_rows(X, seen), y[seen])
-            proba[unseen] = expand(model.predict_proba(take_rows(X, unseen)), model.classes_, classes)
+            proba[unseen] = expand(own_proba(model, take_rows(X, unseen)), model.classes_, classes)
     return proba / proba.sum(1, keepdims=True)
+
+
+def own_proba(classifier, X):
+    """Probabilities of a classifier in the order of its own classes; refused where they are none."""
+    proba = classifier.predict_proba(X)
+    wrong = ~np.isfinite(proba).all(axis=1)
+    if wrong.any():
+        raise FloatingPointError(
+            f"the predict_proba of the classifier {type(classifier).__name__} holds NaN or infinity for "
+            f"{int(wrong.sum())} of {len(wrong)} items, as where its training diverged: lower its learning rate (lr), "
+            "scale the columns of X to similar sizes, for instance with StandardScaler, or give another classifier."
+        )
+    return proba
 
 
 def expand(proba, own_classes, classes):

@@ -11,7 +11,7 @@ from .._sklearn import HasMethods, Interval
 from .._torch._batches import AnswerTable
 from .._torch._losses import pair_loss
 from .._torch._modules import AgnosticRejector, check_feature_layers
-from .._torch._net import NET_CONSTRAINTS, Net, build_net, check_net, train
+from .._torch._net import NET_CONSTRAINTS, Net, build_net, check_net, check_outputs, train
 from .._torch._seeding import own_state
 from ..crowd import NetClassifier
 from ._base import BaseDeferrer
@@ -113,6 +113,7 @@ def predict_agnostic(net, proba, moments):
     for start in range(0, len(proba), step):
         rows = slice(start, start + step)
         some = net.module_.defer(net.tensor(proba[rows]), mean, spread)
+        check_outputs(some)
         logits[rows] = some.cpu().numpy()
     return logits
 

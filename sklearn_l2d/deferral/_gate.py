@@ -19,7 +19,7 @@ from .._numerics._matrices import dense_if_small, identity, is_small, row_blocks
 from .._sklearn import HasMethods, Interval, StrOptions, atomic_fit
 from .._torch._batches import RowTable
 from .._torch._modules import Single, ensemble_for
-from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, predict_log_proba, train
+from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, check_outputs, predict_log_proba, train
 from .._validation import check_all_known, check_answers
 from ..crowd import NetClassifier
 from ._answer_model import count_votes
@@ -66,7 +66,9 @@ def predict_log_gate(net, X, prior=None):
     own = predict_log_proba(net, X)
     if prior is None:
         return own
-    return log_softmax(net.with_prior(net.tensor(own), net.tensor(prior)).detach().cpu().numpy(), axis=1)
+    logits = net.with_prior(net.tensor(own), net.tensor(prior)).detach()
+    check_outputs(logits)
+    return log_softmax(logits.cpu().numpy(), axis=1)
 
 
 class GateProblem(NamedTuple):
@@ -512,7 +514,8 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         if self.n_experts_ == 0:
             return
         check_all_known(y, self.unlabeled_label, "partial_fit")
-        votes, y_codes = check_answers(annotations, items.given, self, "partial_fit"), self._check_truth(X, y)[0]
+        votes = check_answers(annotations, items.given, self, "partial_fit", "refused")
+        y_codes = self._check_truth(X, y)[0]
         self.gate_ = copy.deepcopy(self.gate_)
         proba = self._classifier_proba(items)
         evidence = self._evidence(items, votes, y_codes, proba, self._price(), counted=False)

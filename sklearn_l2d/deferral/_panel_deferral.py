@@ -276,7 +276,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         check_is_fitted(self)
         items = self._check_items(X)
         available, capacity = self._check_available(available, items), self._check_capacity(capacity)
-        votes = None if annotations is None else check_answers(annotations, items.given, self, "next_expert")
+        votes = None if annotations is None else check_answers(annotations, items.given, self, "next_expert", "wrong")
         if self.n_experts_ == 0:
             return np.full(len(items), -1)
         talk = self._talk(items, available)
@@ -518,9 +518,9 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         if annotations is None or self.n_experts_ == 0:
             return explanation
         items, rows = self._check_items(X), np.arange(len(explanation))
-        votes, talk = check_answers(annotations, items.given, self, "explain_deferral"), self._talk(items)
+        votes, talk = check_answers(annotations, items.given, self, "explain_deferral", "wrong"), self._talk(items)
         talk.hear_votes(votes)
-        proba = talk.proba(rows)
+        votes, proba = votes.select(votes.label < len(self.classes_)), talk.proba(rows)
         label = self._decided(proba)
         code = np.searchsorted(self.classes_, label)
         change = np.full(votes.shape, np.nan)

@@ -99,7 +99,7 @@ class WorkloadDisplay:
         deferrer, items = last_step(estimator, X)
         deferral = deferrer.predict_deferral(items)
         if annotations is not None:
-            annotations = check_answers(annotations, items, deferrer, "WorkloadDisplay")
+            annotations = check_answers(annotations, items, deferrer, "WorkloadDisplay", unknown="wrong")
         shares = workload_distribution(deferral, deferrer.selection_, annotations, missing_label=-1)
         return cls.from_predictions(
             shares, experts=deferrer.experts_, bounds=_requested(deferrer), ax=ax, **plot_options

@@ -3,10 +3,11 @@
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
-from .._encoding import sparse_counts
+from .._encoding import check_classes, sparse_counts
 from .._numerics._marginal_likelihood import check_alpha, likelihood_method, log_marginal
 from .._rows import same_rows
-from ..annotations import encode_annotations, encode_counts
+from .._validation import answers_among
+from ..annotations import encode_counts
 
 _METHODS = ("auto", "exact", "sobol")
 
@@ -147,8 +148,9 @@ def consensus_agreement(annotations, proba, *, classes=None, missing_label=None)
     Raises
     ------
     ValueError
-        If `annotations` holds a label that is not in `classes`, `proba` is not made of distributions over them, or
-        the two have different numbers of rows.
+        If `annotations` holds labels of which none is in `classes`, `proba` is not made of distributions over them, or
+        the two have different numbers of rows. A few labels that are not in `classes` have probability 0, which a
+        warning tells.
 
     Examples
     --------
@@ -159,14 +161,12 @@ def consensus_agreement(annotations, proba, *, classes=None, missing_label=None)
     annotations, proba = same_rows(annotations=annotations, proba=proba)
     proba = _check_proba(proba, ("n_samples", "n_classes"), None if classes is None else len(classes))
     classes = np.arange(proba.shape[1]) if classes is None else classes
-    codes, _, _ = encode_annotations(annotations, classes=classes, missing_label=missing_label)
-    check_consistent_length(codes, proba)
-    agreement = np.full(codes.shape[1], np.nan)
-    for expert, column in enumerate(codes.T):  # one expert at a time: a wide table is never expanded
-        items = np.flatnonzero(column >= 0)
-        if len(items):
-            agreement[expert] = proba[items, column[items]].mean()
-    return agreement
+    votes = answers_among(annotations, check_classes(classes), missing_label, unknown="wrong")
+    check_consistent_length(votes, proba)
+    known = votes.select(votes.label < proba.shape[1])
+    total = np.bincount(known.annotator, proba[known.item, known.label], minlength=len(votes.annotators))
+    n_answers = votes.n_answers
+    return np.divide(total, n_answers, out=np.full(len(n_answers), np.nan), where=n_answers > 0)
 
 
 def _check_proba(proba, axes, n_classes):

@@ -8,10 +8,11 @@ from scipy.sparse import issparse
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from .._by_name import bounds_table
-from .._encoding import check_classes, make_votes, sorted_labels
+from .._encoding import Votes, check_classes, make_votes, sorted_labels
 from .._numerics._matrices import answer_weights, dense_if_small, identity, normalised_rows
 from .._rows import same_rows
 from .._sklearn import check_weights
+from .._validation import answers_among, warn_of_marker
 
 
 def coverage_accuracy_curve(coverage, accuracy, *, human_accuracy=None, classifier_accuracy=None):
@@ -182,12 +183,21 @@ def _serve(deferral, selection, votes, sample_weight):
     return _Service(votes.item, votes.annotator, weight, alone * 1.0, deferral, (deferral >= 0) & alone, sample_weight)
 
 
+def _marker(y_true, annotations, missing_label):
+    """Marker of a missing annotation; where -1 is a true label, hence a class, it is a vote."""
+    y_true = column_or_1d(y_true)
+    if missing_label is not None or isinstance(annotations, Votes) or -1 not in y_true.tolist():
+        return missing_label
+    warn_of_marker(
+        y_true, "y_true", "leave these items out; if it is a class, missing_label=numpy.nan says so, and -1 is a vote"
+    )
+    return np.nan
+
+
 def _correctness(y_true, y_classifier, annotations, missing_label):
     """Votes of the experts, which of them are right, and where the classifier is."""
     y_true, y_classifier = column_or_1d(y_true), column_or_1d(y_classifier)
     check_consistent_length(y_true, y_classifier, annotations)
-    if missing_label is None and -1 in y_true.tolist():
-        missing_label = np.nan  # -1 is a class here, hence a vote
     votes = make_votes(annotations, None, missing_label)
     position = {label: code for code, label in enumerate(votes.classes.tolist())}
     truth = np.array([position.get(label, -2) for label in y_true.tolist()], dtype=np.intp)
@@ -249,7 +259,8 @@ def team_accuracy(
         annotations=annotations,
         sample_weight=sample_weight,
     )
-    votes, right, classifier = _correctness(y_true, y_classifier, annotations, missing_label)
+    marker = _marker(y_true, annotations, missing_label)
+    votes, right, classifier = _correctness(y_true, y_classifier, annotations, marker)
     service = _serve(deferral, selection, votes, sample_weight)
     return float(np.average(service.per_item(right, classifier), weights=service.sample_weight))
 
@@ -368,6 +379,8 @@ def deferral_report(
 
     classes : array-like of shape (n_classes,), default=None
         Labels in the order of `team_proba` and `error_cost`; None takes all that occur in the other arguments, sorted.
+        Annotations that are none of them count as answers that cannot be right, which a warning tells; they cost as
+        much as the worst one.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the items.
@@ -419,7 +432,14 @@ def deferral_report(
         team_proba=team_proba,
         sample_weight=sample_weight,
     )
-    votes, right, classifier = _correctness(y_true, y_classifier, annotations, missing_label)
+    marker = _marker(y_true, annotations, missing_label)
+    if classes is not None:
+        classes = check_classes(classes)
+        unknown = np.setdiff1d(_report_classes(y_true, y_classifier), classes)
+        if len(unknown):
+            raise ValueError(f"classes lacks the labels {unknown.tolist()}, which occur; add them in their order.")
+        annotations = answers_among(annotations, classes, marker, unknown="wrong")
+    votes, right, classifier = _correctness(y_true, y_classifier, annotations, marker)
     service = _serve(deferral, selection, votes, sample_weight)
     deferral, fallback, sample_weight = service.deferral, service.fallback, service.sample_weight
     experts = votes.annotators
@@ -442,13 +462,15 @@ def deferral_report(
         total = np.bincount(route, sample_weight * values, minlength=n_targets + 1)
         return np.divide(total, n_routed, out=np.full(n_targets + 1, np.nan), where=n_routed > 0).tolist()
 
-    classes = _report_classes(classes, y_true, y_classifier, votes)
+    if classes is None:
+        classes = _report_classes(y_true, y_classifier, votes.classes)
+        votes = votes.recode(classes)
     truth, chosen = (np.searchsorted(classes, column_or_1d(labels)) for labels in (y_true, y_classifier))
     error_cost = _check_square(error_cost, len(classes))
     further = {}
     if error_cost is not None:
-        answered = np.searchsorted(classes, votes.classes)[votes.label]
-        cost = service.per_item(error_cost[truth[votes.item], answered], error_cost[truth, chosen])
+        worst = np.column_stack([error_cost, error_cost.max(1)])  # an answer that is none of the classes costs most
+        cost = service.per_item(worst[truth[votes.item], votes.label], error_cost[truth, chosen])
         further |= {"team_cost": mean(cost), "classifier_cost": mean(error_cost[truth, chosen])}
     if team_proba is not None:
         further |= _combined(_check_proba(team_proba, len(truth), classes), truth, votes, error_cost, sample_weight)
@@ -480,16 +502,9 @@ def deferral_report(
     } | further
 
 
-def _report_classes(classes, y_true, y_classifier, votes):
-    labels = (column_or_1d(y_true), column_or_1d(y_classifier), votes.classes)
-    found = sorted_labels({label for part in labels for label in part.tolist()}, "y_true")
-    if classes is None:
-        return found
-    classes = check_classes(classes)
-    unknown = np.setdiff1d(found, classes)
-    if len(unknown):
-        raise ValueError(f"classes lacks the labels {unknown.tolist()}, which occur; add them in their order.")
-    return classes
+def _report_classes(*labels):
+    """All labels that occur, sorted."""
+    return sorted_labels({label for part in labels for label in column_or_1d(part).tolist()}, "y_true")
 
 
 def _check_square(error_cost, n_classes):

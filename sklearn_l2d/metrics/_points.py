@@ -90,5 +90,5 @@ def _accuracy_without_classifier(deferrer, X, y, annotations):
     """Accuracy of a team that always asks the target it prefers; the classifier decides where nobody of it answered."""
     # not by probabilities: they are all zero where the classifier is certain
     asked = deferrer.decision_function(X)[:, :-1].argmax(1)
-    votes = check_answers(annotations, X, deferrer, "coverage_accuracy_points")
+    votes = check_answers(annotations, X, deferrer, "coverage_accuracy_points", unknown="wrong")
     return team_accuracy(y, asked, deferrer.predict(X), votes, deferrer.selection_)

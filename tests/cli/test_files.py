@@ -323,8 +323,10 @@ def test_words_for_missing_are_labels_where_they_are_classes(frame, items):
     wide = pd.DataFrame(label, index=frame.index.rename("task"), columns=EXPERTS)
     long = wide.rename_axis(columns="annotator").stack().rename("label").reset_index()
     long.to_csv("answers.csv", index=False)
-    decide_file(team, items, "answers.csv", "labels.parquet", decision="combine")
-    known = wide.where(wide.isin(["NA", "None", "yes"]), None)  # "null" is no class, and a word for missing
+    n_null = int((label == "null").sum())  # which is no class, but a word like others; only empty cells are missing
+    with pytest.warns(UserWarning, match=rf"answers.csv: {n_null} of \d+ answers are labels \['null'\].*left out"):
+        decide_file(team, items, "answers.csv", "labels.parquet", decision="combine")
+    known = wide.where(wide.isin(["NA", "None", "yes"]), None)
     written = pd.read_parquet("labels.parquet")
     assert_array_equal(written["label"], team.predict_team(frame, known, decision="combine"))
     assert_allclose(written["confidence"], team.predict_team_proba(frame, known).max(1), rtol=1e-6)
@@ -418,7 +420,7 @@ def folder(team, nameless, items, answers):
     answers.to_csv("answers.csv", index=False)
     answers.to_parquet("answers.parquet")
     answers.replace("Ann", "Tom").to_csv("tom.csv", index=False)
-    answers.replace("eel", "cow").to_csv("cow.csv", index=False)
+    answers.assign(label="cow").to_csv("cow.csv", index=False)
     answers.replace("item000", "item999").to_csv("item999.csv", index=False)
     pd.concat([answers, answers.dropna()[:1]]).to_csv("repeated.csv", index=False)
     answers.drop(columns="label").to_csv("unlabelled.csv", index=False)
@@ -454,8 +456,11 @@ def swap(arguments, **changes):
         (swap(DECIDE, answers="tom.csv"), "tom.csv: holds answers of unknown experts ['Tom']; they are ['Ann', 'Bob'"),
         (swap(DECIDE, answers="cow.csv"), "cow.csv: holds labels ['cow'] that are not among the classes ['cat',"),
         (swap(DECIDE, answers="item999.csv"), "item999.csv: holds answers to 1 items that items.parquet lacks: ['item"),
-        (swap(DECIDE, answers="repeated.csv"), "repeated.csv: table repeats a pair of task and annotator"),
-        (swap(DECIDE, answers="unlabelled.csv"), "unlabelled.csv: table lacks the columns ['label']"),
+        (swap(DECIDE, answers="repeated.csv"), "repeated.csv: repeats a pair of task and annotator, first in line "),
+        (
+            swap(DECIDE, answers="unlabelled.csv"),
+            "unlabelled.csv: has no column 'label'; its columns are ['task',",
+        ),
         (swap(DECIDE, answers="untasked.parquet"), "untasked.parquet lacks the columns ['task']"),
         (swap(DECIDE, items="twice.parquet"), "twice.parquet has two of this name"),
         (swap(DECIDE, out="answers.csv"), "cannot write answers.csv: it is read at the same time"),

@@ -527,3 +527,26 @@ def test_bad_questions_are_refused(team, future):
         team.score(X, np.zeros(5, dtype=int))
     fresh = clone(team)
     assert fresh.get_params() == team.get_params() | {"classifier": fresh.classifier}
+
+
+def test_who_gave_a_label_that_training_did_not_see_is_not_asked_again(team, future):
+    X, _, given = (part[:40] for part in future)
+    first = team.next_expert(X)
+    asked = first >= 0
+    so_far = np.full((40, N_EXPERTS), -1)
+    so_far[asked, first[asked]] = 9
+    with pytest.warns(UserWarning, match=rf"{asked.sum()} of {asked.sum()} answers, .* no classes, \[9\]") as told:
+        second = team.next_expert(X, so_far)
+    assert len(told) == 1
+    assert (second[asked] >= 0).any()
+    assert (second[asked] != first[asked]).all()
+    with pytest.warns(UserWarning, match="no classes"):
+        explained = team.explain_deferral(X, so_far)
+    assert explained.filter(like="change by").isna().all(axis=None)
+    assert_allclose(explained["confidence"], team.predict_team_proba(X).max(1))
+    given[given == 2] = -1
+    odd = np.where(given == -1, 9, given)
+    odd[:, 1:] = given[:, 1:]
+    with pytest.warns(UserWarning, match="left out"):
+        replay = team.replay(X, odd)
+    assert_array_equal(replay.labels, team.replay(X, given).labels)

@@ -144,7 +144,7 @@ class TestConsensusAgreement:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"annotations": [[2]]}, r"labels \[2\]"),
+            ({"annotations": [[2, 3]]}, r"labels \[2, 3\]"),
             ({"annotations": [[0], [1]]}, "inconsistent numbers of samples"),
             ({"proba": [[[0.5, 0.5]]]}, r"\(n_samples, n_classes\)"),
             ({"proba": [[3.0, -1.0]]}, "not logits"),
@@ -154,3 +154,11 @@ class TestConsensusAgreement:
     def test_bad_input(self, change, message):
         with pytest.raises(ValueError, match=message):
             consensus_agreement(**({"annotations": [[0]], "proba": [[0.5, 0.5]]} | change))
+
+
+def test_an_answer_that_is_no_class_has_no_probability():
+    proba = [[0.75, 0.25], [0.5, 0.5]]
+    with pytest.warns(UserWarning, match=r"1 of 4 answers, by \[1\].*\[5\]: they count as .* cannot be right"):
+        assert_allclose(consensus_agreement([[0, 1], [1, 5]], proba), [0.625, 0.125])
+    with pytest.raises(ValueError, match="not in classes"):
+        consensus_agreement([["cat", "dog"], ["dog", "dog"]], proba)

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -266,3 +268,25 @@ def test_calibration_of_combined_labels(seed, n, n_classes):
 def test_bad_arguments_of_combined_labels(further, message):
     with pytest.raises(ValueError, match=message):
         deferral_report([0, 1], [-1, 0], [0, 0], [[0], [1]], **further)
+
+
+def test_an_answer_that_is_no_class_is_wrong_and_costs_most():
+    y, classifier, answers = [0, 1, 1, 0], [0, 1, 0, 1], [[0, 1], [7, 1], [1, 0], [0, 0]]
+    cost = [[0, 1], [5, 0]]
+    with pytest.warns(UserWarning, match=r"1 of 8 answers, by \[0\], are labels that are no classes, \[7\]"):
+        report = deferral_report(y, [0, 0, -1, -1], classifier, answers, classes=[0, 1], error_cost=cost)
+    assert report["team_accuracy"] == 0.25
+    assert report["team_cost"] == (0 + 5 + 5 + 1) / 4
+    assert team_accuracy(y, [0, 0, -1, -1], classifier, answers) == 0.25
+
+
+@pytest.mark.parametrize("metric", [team_accuracy, deferral_report])
+def test_minus_one_among_true_labels_is_told_once(metric):
+    arguments = ([0, 1, -1], [0, 0, 0], [0, 0, 0], [[0], [1], [-1]])
+    with pytest.warns(UserWarning, match="y_true holds -1 beside 0 to 1; it is taken as a class") as told:
+        metric(*arguments)
+    assert len(told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        metric(*arguments, missing_label=np.nan)
+        metric([-1, 1, 1], *arguments[1:])

@@ -285,3 +285,20 @@ def test_offsets_lie_half_way_between_rows():
     logits = np.column_stack([np.zeros(4), [1.0, 2.0, 5.0, 9.0]])
     both, _ = calibrate_offsets(logits, [0.5, 0.5], [0.5, 0.5])
     assert both[1] - both[0] == pytest.approx(-3.5)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_logits_that_are_no_numbers_are_refused(wrong):
+    log_q = random_log_q(0, 40, 3)
+    log_q[7, 1] = wrong
+    with pytest.raises(ValueError, match="log_q: 1 of 40 rows, first row 7, hold NaN or infinity"):
+        project_onto_shares(log_q, [0, 0.5, 0], [1, 1, 0.2])
+    with pytest.raises(ValueError, match="logits: 1 of 40 rows"):
+        calibrate_offsets(log_q, [0, 0.5, 0], [1, 1, 0.2])
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e20, 1e300])
+def test_sharp_rows_of_any_size_are_softened_in_a_few_rounds(scale):
+    q, _, _, violation = project_onto_shares(scale * random_log_q(1, 40, 3), [0.5, 0, 0], [0.5, 1, 0.2])
+    assert np.isfinite(q).all()
+    assert violation < 0.05
