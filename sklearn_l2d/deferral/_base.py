@@ -883,16 +883,19 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         working = self._selection[bounds.target_upper[:-1] > 0].sum(0) * bounds.expert_upper[:-1] > 0
         for block in row_blocks(len(rows), self.n_experts_):
             some = rows[block]
-            if left is not None and not (left[working] > 0).any():
+            free = np.flatnonzero(working if left is None else working & (left > 0))
+            if not free.size:
                 break
             confidence = self._classifier_proba(items[some]).max(1)
-            gain = self.predict_expert_correctness(items[some].given) - confidence[:, None]
-            gain[~(working & _available_for(available, some)) | (gain <= 0)] = -np.inf
+            gain = self.predict_expert_correctness(items[some].given)[:, free] - confidence[:, None]
+            gain[~np.broadcast_to(_available_for(available, some), (len(some), self.n_experts_))[:, free]] = -np.inf
+            gain[gain <= 0] = -np.inf
             if left is None:
-                assignment[some] = np.where(np.isfinite(gain.max(1)), gain.argmax(1), -1)
+                assignment[some] = np.where(np.isfinite(gain.max(1)), free[gain.argmax(1)], -1)
             else:
-                assignment[some] = who = match_within(gain, None, left)
-                left = left - np.bincount(who[who >= 0], minlength=len(left))
+                who = match_within(gain, None, left[free])
+                assignment[some] = np.where(who >= 0, free[who], -1)
+                left[free] -= np.bincount(who[who >= 0], minlength=len(free))
         return assignment
 
     def _vote(self, deferral, votes):
