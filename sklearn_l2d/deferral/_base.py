@@ -22,7 +22,7 @@ from .._numerics._crowdlab import crowdlab_proba, fit_crowdlab
 from .._numerics._fusion import Exponents
 from .._numerics._keyed import row_keys
 from .._numerics._matching import match_within
-from .._numerics._matrices import answer_weights, dense_if_small, entries, identity, row_blocks
+from .._numerics._matrices import answer_weights, dense_if_small, entries, identity, row_blocks, rows_of
 from .._rows import same_rows
 from .._sklearn import atomic, atomic_fit, check_weights, not_for_scorers, take_rows, warn
 from .._validation import (
@@ -881,6 +881,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         # whom a bound excludes is not asked here, either
         bounds = self.requested_bounds_
         working = self._selection[bounds.target_upper[:-1] > 0].sum(0) * bounds.expert_upper[:-1] > 0
+        if issparse(available) and left is None:
+            return self._pass_on_among(items, rows, available, working, assignment)
         for block in row_blocks(len(rows), self.n_experts_):
             some = rows[block]
             free = np.flatnonzero(working if left is None else working & (left > 0))
@@ -896,6 +898,22 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
                 who = match_within(gain, None, left[free])
                 assignment[some] = np.where(who >= 0, free[who], -1)
                 left[free] -= np.bincount(who[who >= 0], minlength=len(free))
+        return assignment
+
+    def _pass_on_among(self, items, rows, available, working, assignment):
+        """As `_pass_on`, among the few who are listed as available for each of some items."""
+        for block in row_blocks(len(rows), len(self.classes_)):
+            listed, some = available[rows[block]], items[rows[block]]
+            proba, row = self._classifier_proba(some), rows_of(listed)
+            if type(self).predict_expert_correctness is BaseDeferrer.predict_expert_correctness:
+                right = (proba[row] * self._correctness[listed.indices]).sum(1)
+            else:
+                right = self.predict_expert_correctness(some.given)[row, listed.indices]
+            gain = np.where(listed.data.astype(bool) & working[listed.indices], right - proba.max(1)[row], -np.inf)
+            best = np.lexsort((listed.indices, -gain, row))  # the largest gain first, and the first of equals
+            best = best[np.searchsorted(row, np.flatnonzero(np.diff(listed.indptr)))]
+            best = best[gain[best] > 0]
+            assignment[rows[block][row[best]]] = listed.indices[best]
         return assignment
 
     def _vote(self, deferral, votes):

@@ -2,12 +2,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+from sklearn_l2d.datasets import load_digits_crowd
 from sklearn_l2d.deferral import ConfidenceDeferral
 
 
@@ -194,3 +196,17 @@ def test_a_coverage_that_nobody_asked_for_is_not_enforced(world, unseen, make):
         assert_array_equal(model.predict_deferral(unseen.X), deferral)
     always = make(coverage=1.0).fit(**data, X_unlabeled=easy)
     assert_array_equal(always.predict_deferral(unseen.X), -1)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.4])
+def test_work_is_passed_on_alike_by_tables_and_lists_of_who_is_there(share):
+    crowd = load_digits_crowd(random_state=0)
+    team = ConfidenceDeferral(LogisticRegression(C=0.01), coverage=0.2, random_state=0)
+    team.fit(crowd.X_identified, crowd.y_identified, annotations=crowd.annotations)
+    available = np.random.default_rng(0).random((len(crowd.X_test), 6)) < share
+    with pytest.warns(UserWarning, match="found nobody available"):
+        who = team.assign_experts(crowd.X_test, available=available)
+    with pytest.warns(UserWarning, match="found nobody available"):
+        listed = team.assign_experts(crowd.X_test, available=csr_array(available))
+    assert_array_equal(listed, who)
+    assert available[who >= 0, who[who >= 0]].all()
