@@ -73,6 +73,16 @@ def check_available(available, experts, X):
     return available
 
 
+def available_for(available, rows):
+    """Who is available for some items, as booleans that have or broadcast to the shape (len(rows), n_experts).
+
+    `available` is what `check_available` returns.
+    """
+    if available is None or np.ndim(available) == 1:
+        return True if available is None else available
+    return available[rows].toarray() > 0 if issparse(available) else available[rows]
+
+
 def by_name(setting, names, parameter):
     """A setting as a mapping where pandas names its entries, else as it is.
 

@@ -12,6 +12,7 @@ from scipy.sparse import coo_array, csr_array, issparse
 from scipy.sparse.csgraph import maximum_flow
 
 from ._keyed import keyed_uniforms, number_keys
+from ._matching import first_within
 from ._matrices import entries, ragged_rows, row_blocks
 
 _TURN = -1  # number of the random numbers that say which rows come first; draws are numbered from 0
@@ -106,7 +107,7 @@ def _draw_members(kind, members, keys, turn, available, capacity):
         rest, who = rest[who >= 0], who[who >= 0]
         served = _is_there(available, rest, who)
         if capacity is not None:
-            served[served] = _first(who[served], turn[rest[served]], left)
+            served[served] = first_within(who[served], turn[rest[served]], left)
             left = left - np.bincount(who[served], minlength=len(left))
         held[rest[served]] = who[served]
         rest = rest[~served]
@@ -137,7 +138,7 @@ def _draw(cells, row, uniform):
 def _draw_by_row(kind, members, available, free, rows, uniform):
     """Like `_draw`, for rows with experts of their own."""
     width = available.nnz // available.shape[0] if issparse(available) else available.shape[1]
-    blocks = row_blocks(len(rows), max(1, width))
+    blocks = row_blocks(len(rows), width)
     who = []
     for block in blocks:
         cells = _cells_by_row(kind, members, available, rows[block])
@@ -173,14 +174,6 @@ def _is_there(available, rows, who):
     if np.ndim(available) == 1:
         return np.asarray(available)[who]
     return entries(available, rows, who).astype(bool)
-
-
-def _first(who, turn, left):
-    """Mask of the rows that their experts, who can take `left` more, accept: those with the lowest turns."""
-    order = np.lexsort((turn, who))
-    asked, accepted = who[order], np.empty(len(who), dtype=bool)
-    accepted[order] = np.arange(len(who)) - np.searchsorted(asked, asked) < left[asked]
-    return accepted
 
 
 def _sorted(table):

@@ -32,12 +32,17 @@ def match_within(worth, who, capacity):
     while True:
         held = rows[choice < n_choices]
         person, value = who[held, choice[held]], worth[held, choice[held]]
-        ranked = np.lexsort((held, -value, person))
-        sorted_person = person[ranked]
-        place = np.arange(len(ranked)) - np.searchsorted(sorted_person, sorted_person)
-        refused = held[ranked[place >= capacity[sorted_person]]]
+        refused = held[~first_within(person, -value, capacity)]
         if not len(refused):
             matched = np.full(len(worth), -1)
             matched[held] = person
             return matched
         choice[refused] += 1
+
+
+def first_within(who, rank, capacity):
+    """Mask of the rows that their persons, who can take `capacity` each, accept: those of the lowest rank, in order."""
+    order = np.lexsort((rank, who))
+    asked, accepted = who[order], np.empty(len(who), dtype=bool)
+    accepted[order] = np.arange(len(who)) - np.searchsorted(asked, asked) < capacity[asked]
+    return accepted

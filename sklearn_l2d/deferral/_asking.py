@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from .._by_name import available_for
 from .._numerics._answer_model import AnswerModel, answer_log_likelihood, sum_by_item
 from .._numerics._answer_worth import answer_worth, worth_of_some
 from .._numerics._answers import expected_correctness
@@ -133,10 +134,7 @@ class Open(NamedTuple):
     def shut(self, rows, full):
         """Who cannot be asked about some items: bool (len(rows), M)."""
         shut = np.tile(full, (len(rows), 1))
-        if issparse(self.available):
-            shut |= self.available[rows].toarray() == 0
-        elif self.available is not None:
-            shut |= ~(self.available if self.available.ndim == 1 else self.available[rows])
+        shut |= np.logical_not(available_for(self.available, rows))
         if self.heard is not None:
             heard = self.heard[rows]
             shut[rows_of(heard), heard.indices] = True

@@ -13,7 +13,7 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._annotated_target import matched_target
-from .._by_name import by_name, check_available, expert_places
+from .._by_name import available_for, by_name, check_available, expert_places
 from .._encoding import Votes, is_frame, known_labels, placed
 from .._numerics._answer_model import fit_counts
 from .._numerics._answers import expected_correctness
@@ -452,9 +452,6 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             If the deferrer was fitted with experts and `annotations` is None, if no truth is known, if lengths differ,
             if a weight is negative, or if no weight is positive.
         """
-        check_is_fitted(self)
-        y, annotations = matched_target(X, y, annotations)
-        *_, sample_weight = same_rows(X=X, y=y, sample_weight=sample_weight)
         X, y, annotations, sample_weight = self._of_known_truth(X, y, annotations, sample_weight)
         items, deferral, labels = self._decide(X)
         if self.n_experts_ == 0:
@@ -845,8 +842,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     def _assign(self, X, available, capacity, on_overflow):
         """Target codes and experts of items; arguments as in `assign_experts`."""
-        if on_overflow not in ("next", "classifier", "raise"):
-            raise ValueError(f"on_overflow={on_overflow!r} is none of 'next', 'classifier' and 'raise'.")
+        check_overflow(on_overflow)
         check_is_fitted(self)
         items = self._check_items(X)
         available, capacity = self._check_available(available, items), self._check_capacity(capacity)
@@ -866,7 +862,11 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     def _choose_experts(self, items, deferral, available, capacity):
         """Experts of items, by their target codes; -1 for the classifier's and where nobody can serve."""
-        return assign_members(deferral, self._selection, row_keys(items.array, self._seed), available, capacity)
+        return assign_members(deferral, self._selection, self._keys(items), available, capacity)
+
+    def _keys(self, items):
+        """Keys (n,) of items, from which all that is random about one of them comes."""
+        return row_keys(items.array, self._seed)
 
     def _pass_on(self, items, deferral, assignment, available, capacity):
         """The assignment where deferred items without anybody go to whoever else is free and gains most."""
@@ -877,7 +877,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         available = csr_array(available) if issparse(available) else available
         if capacity is not None:
             left = capacity - np.bincount(assignment[assignment >= 0], minlength=self.n_experts_)
-            rows = rows[np.argsort(row_keys(items.array[rows], self._seed))]  # the order of items decides nothing
+            rows = rows[np.argsort(self._keys(items[rows]))]  # the order of items decides nothing
         # whom a bound excludes is not asked here, either
         bounds = self.requested_bounds_
         working = self._selection[bounds.target_upper[:-1] > 0].sum(0) * bounds.expert_upper[:-1] > 0
@@ -888,9 +888,10 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             free = np.flatnonzero(working if left is None else working & (left > 0))
             if not free.size:
                 break
-            confidence = self._classifier_proba(items[some]).max(1)
-            gain = self.predict_expert_correctness(items[some].given)[:, free] - confidence[:, None]
-            gain[~np.broadcast_to(_available_for(available, some), (len(some), self.n_experts_))[:, free]] = -np.inf
+            of_block = items[some]
+            confidence = self._classifier_proba(of_block).max(1)
+            gain = self.predict_expert_correctness(of_block.given)[:, free] - confidence[:, None]
+            gain[~np.broadcast_to(available_for(available, some), (len(some), self.n_experts_))[:, free]] = -np.inf
             gain[gain <= 0] = -np.inf
             if left is None:
                 assignment[some] = np.where(np.isfinite(gain.max(1)), free[gain.argmax(1)], -1)
@@ -989,7 +990,10 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         return count_votes(votes, truth)
 
     def _of_known_truth(self, X, y, annotations, sample_weight):
-        """The arguments of `score` without the items of unknown truth, of which a split may hold some."""
+        """The matched arguments of `score`, without the items of unknown truth, of which a split may hold some."""
+        check_is_fitted(self)
+        y, annotations = matched_target(X, y, annotations)
+        *_, sample_weight = same_rows(X=X, y=y, sample_weight=sample_weight)
         check_consistent_length(X, y, sample_weight)
         y = column_or_1d(y) if getattr(y, "ndim", 1) == 2 else y  # without a warning
         labels, known = check_truth(y, len(y), self.unlabeled_label)
@@ -1021,11 +1025,10 @@ def preferences(scores):
     return softmax(np.where(certain.any(1, keepdims=True), np.where(certain, 0.0, -np.inf), scores), axis=1)
 
 
-def _available_for(available, rows):
-    """Who is available for some items, as booleans that have or broadcast to the shape (len(rows), n_experts)."""
-    if available is None or np.ndim(available) == 1:
-        return True if available is None else available
-    return available[rows].toarray() > 0 if issparse(available) else available[rows]
+def check_overflow(on_overflow):
+    """Refuse an unknown way to treat items that their target cannot take."""
+    if on_overflow not in ("next", "classifier", "raise"):
+        raise ValueError(f"on_overflow={on_overflow!r} is none of 'next', 'classifier' and 'raise'.")
 
 
 def _index(X):

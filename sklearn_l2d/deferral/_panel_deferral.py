@@ -7,15 +7,13 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._annotated_target import matched_target
-from .._numerics._keyed import number_keys, row_keys
+from .._numerics._keyed import number_keys
 from .._numerics._prices import find_prices
 from .._numerics._risk_control import confidence_bound, n_items_needed
-from .._rows import same_rows
 from .._sklearn import HasMethods, Interval, atomic, check_weights, warn
 from .._validation import check_answers
 from ._asking import FEW, Asker, Panel, Replay, Sample, Talk, draw_questions, hear_recorded
-from ._base import BaseDeferrer
+from ._base import BaseDeferrer, check_overflow
 from ._behaviours import BehavioursMixin, expert_membership, fit_clusterer
 from ._duel import Duel
 from ._roster import new_roster, plain_selection
@@ -445,8 +443,6 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
             differ, if a weight is negative, or if no weight is positive.
         """
         check_is_fitted(self)
-        y, annotations = matched_target(X, y, annotations)
-        *_, sample_weight = same_rows(X=X, y=y, sample_weight=sample_weight)
         if self.n_experts_ == 0:
             return super().score(X, y, annotations, sample_weight)
         X, y, annotations, sample_weight = self._of_known_truth(X, y, annotations, sample_weight)
@@ -612,7 +608,12 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
                     "items: fit again."
                 )
             self._promised, self.confidence_threshold_ = None, np.inf
-        self._calibrate_on(items, available)
+        if self.n_experts_ == 0:
+            self._report_nobody()
+        elif self._promised is None:
+            self._set_thresholds(self._sample(items, available))
+        else:
+            self._measure_questions(self._sample(items, available))
 
     @property
     def prices_(self):
@@ -718,7 +719,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
     def _fit_nobody(self, team):
         super()._fit_nobody(team)
         self._roster = self._roster._replace(details=_new_details(0))
-        self.clusterer_, self.answers_, self.constraint_violation_ = None, 0.0, 0.0
+        self._report_nobody()
+        self.clusterer_ = None
         self.threshold_ = self.panel_threshold_ = self.confidence_threshold_ = np.inf
         self._promised = None
 
@@ -748,8 +750,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         return self._talk(items, available).next(np.arange(len(items)), capacity)
 
     def _assign(self, X, available, capacity, on_overflow):
-        if on_overflow not in ("next", "classifier", "raise"):
-            raise ValueError(f"on_overflow={on_overflow!r} is none of 'next', 'classifier' and 'raise'.")
+        check_overflow(on_overflow)
         assignment = self.next_expert(X, available=available, capacity=capacity)
         lost = int(((self.predict_deferral(X) >= 0) & (assignment < 0)).sum()) if on_overflow == "raise" else 0
         if lost:
@@ -774,9 +775,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         return details | dict.fromkeys(("toll", "panel_toll"), np.full(votes.shape[1], np.nan))  # see `_set_roster`
 
     def _set_roster(self, roster):
-        tolls = {
-            name: _like_others(roster.details[name], roster.correctness.mean(1)) for name in ("toll", "panel_toll")
-        }
+        accuracy = roster.correctness.mean(1)
+        tolls = {name: _like_others(roster.details[name], accuracy) for name in ("toll", "panel_toll")}
         roster = roster._replace(details=roster.details | tolls)
         self._set_selection(plain_selection(roster.omega))
         self._roster, self.workload_ = roster, roster.details["load"]
@@ -802,9 +802,6 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
 
     def _log_prior(self, items):
         return np.log(self._classifier_proba(items))
-
-    def _keys(self, items):
-        return row_keys(items.array, self._seed)
 
     def _asker(self, **changes):
         most = self.n_experts_ if self.max_answers is None else self.max_answers
@@ -846,9 +843,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
     def _draw_twice(self, sample, budget):
         """`Questions` about a sample without tolls, one after the other and as panels."""
         asker = self._asker(price=self._consultation_prices(), threshold=self._fixed_threshold())
-        return draw_questions(Talk(asker, *sample), budget), draw_questions(
-            Panel(asker, *sample.at_most(_ROWS_OF_PANELS)), budget
-        )
+        few = sample.at_most(_ROWS_OF_PANELS)
+        return draw_questions(Talk(asker, *sample), budget), draw_questions(Panel(asker, *few), budget)
 
     def _set_thresholds(self, sample, drawn=None):
         """Set the thresholds and tolls, and what follows from them; the questions of `_draw_twice` may be given."""
@@ -894,15 +890,6 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
                 f"answers={budget:g} per item, but the available experts give {self.answers_:.2f} at most; everybody "
                 "who is available will be asked."
             )
-
-    def _calibrate_on(self, items, available):
-        """Set the thresholds by items, or only report what they ask if they are part of a promise."""
-        if self.n_experts_ == 0:
-            self._report_nobody()
-        elif self._promised is None:
-            self._set_thresholds(self._sample(items, available))
-        else:
-            self._measure_questions(self._sample(items, available))
 
     def _report_nobody(self):
         """Report that there is nobody to ask."""
