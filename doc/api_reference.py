@@ -47,7 +47,7 @@ API_REFERENCE = [
     {
         "module": "sklearn_l2d.annotations",
         "title": "Annotation tables",
-        "summary": "Move between wide and long tables, counts and what labelling tools export; one rule for what is missing.",
+        "summary": "Move between wide and long tables, counts and exports of labelling tools; what counts as missing.",
         "names": [
             "AnnotatedTarget",
             "EncodedAnnotations",

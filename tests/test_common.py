@@ -543,6 +543,37 @@ def test_items_are_served_one_by_one_as_in_a_batch(instance, fitted_once):
 
 @each_deferrer
 @pytest.mark.filterwarnings("ignore:.*found nobody")
+def test_a_route_gives_label_confidence_and_reason(instance, fitted_once):
+    estimator, X = fitted_once(instance), make_crowd(80, random_state=1).X
+    plain, route = estimator.route(X, capacity=9), estimator.route(X, capacity=9, explain=True)
+    assert route.columns.tolist() == ["target", "expert", "label", "confidence", "reason"]
+    assert route[["target", "expert"]].equals(plain)
+    assert_array_equal(route["label"], estimator.predict(X))
+    explanation, people = estimator.explain_deferral(X), list(estimator.experts_)
+    of_classifier = explanation.pop("expected correctness of classifier").to_numpy()
+    of_targets = explanation.filter(like="expected correctness of ").max(axis=1).to_numpy()
+    assert (route["confidence"] <= of_classifier + 1e-6).all()
+    right = estimator.predict_expert_correctness(X)
+    for row, (target, expert, _, _, reason) in enumerate(route.itertuples(index=False)):
+        if expert != "classifier":
+            first, second = right[row, people.index(expert)], of_classifier[row]
+            assert f"{expert} is expected to be right about {first:.0%} of such items, the classifier about " in reason
+            assert reason.startswith(f"{target} is not free; ") or reason.startswith(str(expert))
+        else:
+            first, second = of_classifier[row], of_targets[row]
+            assert f"the classifier is expected to be right about {first:.0%} of such items" in reason
+            assert (target != "classifier") == reason.startswith(f"{target} is not free; ")
+            if target != "classifier" or not people:
+                continue
+        assert f" about {second:.0%}" in reason
+        assert ("; requested shares, costs" in reason) == (second > first)
+    shift = estimator.start_shift()
+    first = shift.route(X[:20], explain=True)
+    pd.testing.assert_frame_equal(first, estimator.route(X[:20], explain=True))
+
+
+@each_deferrer
+@pytest.mark.filterwarnings("ignore:.*found nobody")
 def test_a_shift_remembers_what_each_expert_was_given(instance, fitted_once):
     estimator, X = fitted_once(instance), make_crowd(60, random_state=1).X
     capacity = np.full(estimator.n_experts_, 4)

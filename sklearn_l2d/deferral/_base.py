@@ -40,7 +40,15 @@ from ..metrics import team_accuracy
 from ._answer_model import completed, count_votes, few_answers, fused_proba, learn_weights
 from ._classifier import expand, fit_classifier, judge_classifier, own_proba, team_classes, tempered_proba
 from ._duel import Duel
-from ._roster import answer_table, explanation_table, new_roster, plain_selection, route_table, served_shares
+from ._roster import (
+    answer_table,
+    explanation_table,
+    new_roster,
+    plain_selection,
+    reasons_of,
+    route_table,
+    served_shares,
+)
 from ._settings import check_nobody, select_members, share_bounds
 from ._shift import Shift
 
@@ -484,7 +492,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         self._roster.check_names(names)
         self._set_roster(self._roster.without(names))
 
-    def route(self, X, available=None, capacity=None, on_overflow="next"):
+    def route(self, X, available=None, capacity=None, on_overflow="next", explain=False):
         """Assign items to experts and return the route as a table.
 
         Parameters
@@ -493,21 +501,24 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             Items; the index of a DataFrame names them.
         available, capacity, on_overflow
             As in `assign_experts`.
+        explain : bool, default=False
+            Whether to add what the classifier says, and why the item goes where it goes.
 
         Returns
         -------
         route : DataFrame
             One row per item with the columns ``target`` and ``expert``, both "classifier" if the classifier decides.
             `answers_to_annotations` turns the experts' answers, a long table of task, annotator and label, into
-            annotations.
+            annotations. With `explain`, also ``label`` (of the classifier), ``confidence`` (its calibrated probability
+            of this label) and ``reason``, in words: how often whoever decides is expected to be right about such items,
+            and how often the classifier, or the best target if it decides.
 
         Raises
         ------
         ValueError
             As in `assign_experts`.
         """
-        deferral, assignment = self._assign(X, available, capacity, on_overflow)
-        return route_table(self.targets_, self.experts_, deferral, assignment, _index(X))
+        return self._route(X, *self._assign(X, available, capacity, on_overflow), explain)
 
     def start_shift(self, capacity=None, available=None):
         """Start a shift, which remembers what each expert has been given while items come one by one or in batches.
@@ -860,6 +871,27 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             warn(message + "; the classifier decides them.")
         return deferral, assignment
 
+    def _route(self, X, deferral, assignment, explain):
+        """The route of items by their target codes and experts; arguments as in `route`."""
+        route = route_table(self.targets_, self.experts_, deferral, assignment, _index(X))
+        if not explain:
+            return route
+        items = self._check_items(X)
+        label, reasons = self.classifier_.predict(items.given), []
+        place, confidence = np.searchsorted(self.classes_, label), np.empty(len(items))
+        of_targets, members = self._selection @ self._correctness, csr_array(self._selection)
+        for block in row_blocks(len(items), len(self.targets_) + len(self.classes_)):
+            some, target, who = items[block], deferral[block], assignment[block]
+            proba, rows = self._classifier_proba(some), np.flatnonzero(who >= 0)
+            confidence[block] = proba[np.arange(len(some)), place[block]]
+            right, passed_on = np.full(len(some), np.nan), np.zeros(len(some), dtype=bool)
+            right[rows] = self._right(some, proba, rows, who[rows])
+            passed_on[rows] = entries(members, target[rows], who[rows]) == 0
+            passed_on[(target >= 0) & (who < 0)] = True
+            others = np.where(self._live, proba @ of_targets.T, -np.inf)
+            reasons += reasons_of(self.targets_, self.experts_, target, who, passed_on, right, proba.max(1), others)
+        return route.assign(label=label, confidence=confidence, reason=reasons)
+
     def _choose_experts(self, items, deferral, available, capacity):
         """Experts of items, by their target codes; -1 for the classifier's and where nobody can serve."""
         return assign_members(deferral, self._selection, self._keys(items), available, capacity)
@@ -906,16 +938,19 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         for block in row_blocks(len(rows), len(self.classes_)):
             listed, some = available[rows[block]], items[rows[block]]
             proba, row = self._classifier_proba(some), rows_of(listed)
-            if type(self).predict_expert_correctness is BaseDeferrer.predict_expert_correctness:
-                right = (proba[row] * self._correctness[listed.indices]).sum(1)
-            else:
-                right = self.predict_expert_correctness(some.given)[row, listed.indices]
+            right = self._right(some, proba, row, listed.indices)
             gain = np.where(listed.data.astype(bool) & working[listed.indices], right - proba.max(1)[row], -np.inf)
             best = np.lexsort((listed.indices, -gain, row))  # the largest gain first, and the first of equals
             best = best[np.searchsorted(row, np.flatnonzero(np.diff(listed.indptr)))]
             best = best[gain[best] > 0]
             assignment[rows[block][row[best]]] = listed.indices[best]
         return assignment
+
+    def _right(self, items, proba, rows, who):
+        """`predict_expert_correctness` of experts `who` on some rows of items with these probabilities (n, C)."""
+        if type(self).predict_expert_correctness is BaseDeferrer.predict_expert_correctness:
+            return (proba[rows] * self._correctness[who]).sum(1)
+        return self.predict_expert_correctness(items.given)[rows, who]
 
     def _vote(self, deferral, votes):
         """Rows that a target decides and its weighted vote."""

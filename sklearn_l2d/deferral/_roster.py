@@ -150,6 +150,45 @@ def route_table(targets, experts, deferral, assignment, index):
     )
 
 
+def reasons_of(targets, experts, target, who, passed_on, right, sure, others):
+    """Why items go where they go, in words.
+
+    Parameters
+    ----------
+    targets, experts : sequences
+        Names.
+    target, who : ndarrays of int of shape (n,)
+        Target of each item, and expert who is asked; -1 for the classifier.
+    passed_on : ndarray of bool of shape (n,)
+        Whether nobody of the target could be asked.
+    right, sure : ndarrays of shape (n,)
+        Expected correctness of this expert, and of the classifier.
+    others : ndarray of shape (n, n_targets)
+        Expected correctness of the targets.
+
+    Returns
+    -------
+    reasons : list of str
+    """
+    best = others.argmax(1) if len(targets) else np.full(len(who), -1)
+    reasons = []
+    for i, person in enumerate(who):
+        lead = f"{targets[target[i]]} is not free; " if passed_on[i] else ""
+        if person >= 0:
+            first, second = (experts[person], right[i]), ("the classifier", sure[i])
+        else:
+            first, second = ("the classifier", sure[i]), None
+            if not passed_on[i] and best[i] >= 0 and np.isfinite(others[i, best[i]]):
+                second = targets[best[i]], others[i, best[i]]
+        reason = f"{lead}{first[0]} is expected to be right about {first[1]:.0%} of such items"
+        if second is not None:
+            reason += f", {second[0]} about {second[1]:.0%}"
+            if second[1] > first[1]:
+                reason += "; requested shares, costs and what was learnt from the answers count, too"
+        reasons.append(reason)
+    return reasons
+
+
 def explanation_table(names, chosen, labels, scored, correctness, index):
     """Explanation of the decisions as a table, with the columns `scored`; `names` are the targets and "classifier"."""
     import pandas as pd

@@ -3,8 +3,6 @@
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from ._roster import route_table
-
 
 class Shift:
     """Work that a team does over many calls: who is in, what each person has been given, and how much is left.
@@ -101,7 +99,7 @@ class Shift:
         """
         return self._assign(X, on_overflow)[1]
 
-    def route(self, X, on_overflow="next"):
+    def route(self, X, on_overflow="next", explain=False):
         """Assign items to experts, as in `assign_experts`, and return the route as a table.
 
         Parameters
@@ -110,6 +108,8 @@ class Shift:
             Items; the index of a DataFrame names them.
         on_overflow : {"next", "classifier", "raise"}, default="next"
             As in `assign_experts`.
+        explain : bool, default=False
+            Whether to add what the classifier says, and why the item goes where it goes.
 
         Returns
         -------
@@ -121,8 +121,7 @@ class Shift:
         ValueError
             As in `assign_experts`.
         """
-        deferral, assignment = self._assign(X, on_overflow)
-        return route_table(self.team.targets_, self._experts, deferral, assignment, getattr(X, "index", None))
+        return self.team._route(X, *self._assign(X, on_overflow), explain)
 
     @available_if(lambda self: hasattr(self.team, "next_expert"))
     def next_expert(self, X, annotations=None):
