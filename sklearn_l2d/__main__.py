@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ._cli import _asking_report, _onboarding_report, _routing_report
-from ._cli._arguments import check_writable, positive
+from ._cli._arguments import add_export_arguments, answers_of, check_writable, positive
 from ._cli._asking import CONFIDENCE, PANEL, count_answers
 from ._cli._crowds import digits_crowd, real_crowd
 from ._cli._file_commands import FILE_COMMANDS
@@ -52,7 +52,8 @@ commands for a fitted team and a Parquet file of items, which is read in batches
 tables (CSV with a header; items are joined by their id):
   --counts               id,<class>,<class>,...      votes for each class; a row of zeros is an item without votes
   --features             id,<name>,<name>,...        numbers; must cover the ids of --counts
-  --identified           task,annotator,label        one row per label: the id of an item, who, and which class
+  --identified           task,annotator,label        one row per label: the id of an item, who, and which class;
+                                                     --export takes the file of a labelling tool instead
   --identified-features  id,<name>,<name>,...        for the tasks; without it they are looked up in --features
   --truth                id,label                    true classes of tasks; a third of them is kept for tests
 
@@ -82,6 +83,7 @@ def build_parser():
     source.add_argument("--counts", metavar="FILE", type=Path, help="your anonymous votes")
     source.add_argument("--features", metavar="FILE", type=Path, help="features of your items")
     source.add_argument("--identified", metavar="FILE", type=Path, help="labels of known experts")
+    add_export_arguments(source, "--identified")
     source.add_argument("--identified-features", metavar="FILE", type=Path, help="features of the experts' items")
     source.add_argument("--truth", metavar="FILE", type=Path, help="true classes of the experts' items")
     source.add_argument(
@@ -156,6 +158,9 @@ def check_arguments(args):
         raise ValueError("--data and --counts exclude each other; give one of them.")
     if (args.counts is None) != (args.features is None):
         raise ValueError("--counts and --features belong together; give both.")
+    if args.export is not None and args.counts is None:
+        raise ValueError("--export needs --counts.")
+    args.identified = answers_of(args, "identified")
     for name, needs in {"identified": "counts", "identified_features": "identified", "truth": "identified"}.items():
         if getattr(args, name) is not None and getattr(args, needs) is None:
             raise ValueError(f"--{name.replace('_', '-')} needs --{needs}.")

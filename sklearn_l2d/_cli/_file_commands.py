@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import NamedTuple
 
-from ._arguments import positive
+from ._arguments import add_export_arguments, answers_of, positive
 from ._files import BATCH_SIZE, DECISIONS, decide_file, load_team, route_file
 
 _EPILOG = """\
@@ -32,8 +32,12 @@ def build_route_parser():
     parser = _build_parser(
         "route",
         "Say who decides each item of a Parquet file: the classifier, or which expert.",
-        "FILE gets the columns id, target and expert, one row per item. Both are classifier where it decides.",
-        "python -m sklearn_l2d route team.joblib items.parquet --out routes.parquet --available Ann,Bob --capacity 500",
+        "FILE gets the columns id, target, expert, label, confidence and reason, one row per item. Target and expert\n"
+        "are classifier where it decides. The label is that of the classifier, and the confidence how sure it is.",
+        "python -m sklearn_l2d route team.joblib items.parquet --out routes.csv --queues today --available Ann,Bob",
+    )
+    parser.add_argument(
+        "--queues", metavar="FOLDER", type=Path, help="also write one CSV file per expert, with the expert's items"
     )
     parser.add_argument("--available", metavar="NAMES", type=_names, help="experts who are in, as Ann,Bob")
     parser.add_argument(
@@ -58,9 +62,9 @@ def build_decide_parser():
         "--answers",
         metavar="FILE",
         type=Path,
-        required=True,
         help="columns task (the name of an item), annotator and label, one row per answer; CSV or Parquet",
     )
+    add_export_arguments(parser, "--answers")
     parser.add_argument(
         "--decision",
         choices=DECISIONS,
@@ -73,15 +77,17 @@ def build_decide_parser():
 
 def run_route(args):
     """Route a file."""
-    summary = route_file(
-        load_team(args.team), args.items, available=args.available, capacity=args.capacity, **_common(args)
-    )
-    return tell_summary(args, summary)
+    asked = {name: getattr(args, name) for name in ("available", "capacity", "queues")}
+    lines = tell_summary(args, route_file(load_team(args.team), args.items, **asked, **_common(args)))
+    return lines if args.queues is None else [*lines, f"Queues written to {args.queues}."]
 
 
 def run_decide(args):
     """Decide a file."""
-    summary = decide_file(load_team(args.team), args.items, args.answers, decision=args.decision, **_common(args))
+    answers = answers_of(args, "answers")
+    if answers is None:
+        raise ValueError("there are no answers; give --answers or --export.")
+    summary = decide_file(load_team(args.team), args.items, answers, decision=args.decision, **_common(args))
     return tell_summary(args, summary)
 
 
@@ -114,7 +120,9 @@ def _build_parser(name, description, columns, example):
     )
     parser.add_argument("team", metavar="TEAM", type=Path, help="fitted deferrer, written by joblib.dump")
     parser.add_argument("items", metavar="ITEMS", type=Path, help="Parquet file, one row per item")
-    parser.add_argument("--out", metavar="FILE", type=Path, required=True, help="Parquet file to write or replace")
+    parser.add_argument(
+        "--out", metavar="FILE", type=Path, required=True, help="file to write or replace: Parquet, or CSV if called so"
+    )
     parser.add_argument(
         "--id",
         metavar="COLUMN",

@@ -5,6 +5,8 @@ of batches unless capacities bind: then what comes first comes first.
 """
 
 import os
+import re
+import tempfile
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -61,6 +63,7 @@ def route_file(
     features=None,
     available=None,
     capacity=None,
+    queues=None,
     batch_size=BATCH_SIZE,
     progress=False,
 ):
@@ -73,8 +76,8 @@ def route_file(
     items : path
         Parquet file with one row per item and one column per feature.
     out : path
-        Parquet file with the columns id, target and expert, one row per item in the order of `items`. It appears, or
-        is replaced, when all is done.
+        Parquet file, or CSV if its name ends so, with the columns id, target, expert, label, confidence and reason, one
+        row per item in the order of `items`. It appears, or is replaced, when all is done.
     id_column : str, default=None
         Column with the names of the items. None takes "id" or "task", or else the index of a DataFrame that was
         written; without any of them the rows are numbered from 0.
@@ -86,6 +89,9 @@ def route_file(
     capacity : int, default=None
         Largest number of items per expert, over the whole file; the first items of the file come first. Unlimited by
         default.
+    queues : path, default=None
+        Folder for a CSV file per expert, called by the name, with the columns id, label, confidence and reason of the
+        expert's items. These appear, or are replaced, with `out`.
     batch_size : int, default=65536
         Number of rows that are read and decided at once.
     progress : bool, default=False
@@ -109,11 +115,17 @@ def route_file(
 
     def route(X, start):
         left = None if capacity is None else capacity - workload
-        table = team.deferrer.route(team.transform(X), present, left)
+        table = team.deferrer.route(team.transform(X), present, left, explain=True)
         workload[:] += team.served(table)
         return table
 
-    n_deferred, n_unserved = _write(source, out, route, progress, _OVERFLOW)
+    import pyarrow as pa  # not before the error that says how to install it
+
+    columns = [("label", pa.array(team.deferrer.classes_.tolist()).type), ("confidence", pa.float64())]
+    with _queues(queues, team.experts) as queue:
+        n_deferred, n_unserved = _write(
+            source, out, route, progress, _OVERFLOW, [*columns, ("reason", pa.string())], queue
+        )
     return Summary(source.n_rows, n_deferred, n_unserved, dict(zip(team.experts, workload.tolist(), strict=True)))
 
 
@@ -139,13 +151,14 @@ def decide_file(
         Fitted; also a pipeline or search that ends in one.
     items : path
         Parquet file with one row per item and one column per feature.
-    answers : path
-        Parquet or CSV file with the columns task, annotator and label, one row per answer. Tasks are names of items.
+    answers : path or Export
+        Parquet or CSV file with the columns task, annotator and label, one row per answer, or a file of a labelling
+        tool. Tasks are names of items.
         Tasks, annotators and labels are compared as text with the items, experts and classes. Labels that are no
         classes are left out, with a warning.
     out : path
-        Parquet file with the columns id, target, expert and label, one row per item in the order of `items`. It
-        appears, or is replaced, when all is done.
+        Parquet file, or CSV if its name ends so, with the columns id, target, expert and label, one row per item in the
+        order of `items`. It appears, or is replaced, when all is done.
     decision : {"draw", "vote", "combine"}, default="draw"
         As in `predict_team`. With "vote", the column expert holds all who voted, separated by commas, and with
         "combine" all who answered. Then the target is everybody, or the classifier where nobody answered, and there is
@@ -480,19 +493,22 @@ def _text(name):
     return str(int(name)) if isinstance(name, float | np.floating) and name.is_integer() else str(name)
 
 
-def _write(items, out, decide, progress, unserved, more=()):
+def _write(items, out, decide, progress, unserved, more=(), queue=None):
     """Write what `decide` says about each batch, and return the numbers of deferred and of unserved items.
 
-    `unserved` is what a warning says of the latter, `more` are further fields of the file.
+    `unserved` is what a warning says of the latter, `more` are further fields of the file, and `queue` takes tables.
     """
     import pyarrow as pa
+    from pyarrow.csv import CSVWriter
     from pyarrow.parquet import ParquetWriter
+
+    make_writer = CSVWriter if out.suffix.lower() == ".csv" else ParquetWriter
 
     schema = pa.schema([("id", items.id_type), ("target", pa.string()), ("expert", pa.string()), *more])
     n_deferred = n_unserved = 0
     with _replacing(out) as part:
         bar = tqdm(total=items.n_rows, unit=" items", disable=not progress)
-        with bar, ParquetWriter(part, schema) as writer:
+        with bar, make_writer(part, schema) as writer:
             for start, ids, X in items.batches():
                 with named(f"{items.path}, rows {start} to {start + len(X) - 1}"), warnings.catch_warnings():
                     warnings.filterwarnings("ignore", rf"\d+ of \d+ {_OVERFLOW}")  # told once for all batches
@@ -502,7 +518,10 @@ def _write(items, out, decide, progress, unserved, more=()):
                 n_unserved += int((deferred & (route["expert"] == _CLASSIFIER).to_numpy()).sum())
                 route = route.assign(target=route["target"].map(str), expert=route["expert"].map(str))
                 columns = [pa.array(route[field.name].tolist(), field.type) for field in list(schema)[1:]]
-                writer.write_table(pa.Table.from_arrays([ids, *columns], schema=schema))
+                table = pa.Table.from_arrays([ids, *columns], schema=schema)
+                writer.write_table(table)
+                if queue is not None:
+                    queue(table)
                 bar.update(len(X))
         if n_unserved:  # before the file appears, for those who make errors of warnings
             warn(f"{n_unserved} of {n_deferred} {unserved}; the classifier decides them.")
@@ -518,3 +537,32 @@ def _replacing(path):
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _queues(folder, experts):
+    """A function that adds items to the queues of experts, which appear at the end; None without a folder."""
+    if folder is None:
+        yield None
+        return
+    folder = Path(folder)
+    folder.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as draft:
+        columns = ["id", "label", "confidence", "reason"]
+        paths = {str(name): Path(draft) / f"{_file_name(str(name))}.csv" for name in experts}
+        for path in paths.values():
+            path.write_text(",".join(columns) + "\n", encoding="utf-8")
+
+        def add(table):
+            for name, rows in table.to_pandas().groupby("expert", sort=False):
+                if name in paths:
+                    rows[columns].to_csv(paths[name], mode="a", header=False, index=False, encoding="utf-8")
+
+        yield add
+        for path in paths.values():
+            path.replace(folder / path.name)
+
+
+def _file_name(name):
+    """A name without the characters that files cannot have."""
+    return re.sub(r'[\x00-\x1f"%*/:<>?\\|]|^\.', lambda found: f"%{ord(found[0]):02X}", name)

@@ -10,6 +10,7 @@ import numpy as np
 from .._encoding import some
 from .._sklearn import warn
 from ..annotations import encode_annotations, encode_counts, from_long
+from ._arguments import Export
 from ._crowds import Crowd, hold_out
 
 _MADE_UP = re.compile(r"Unnamed: \d+")  # name that pandas gives to a column without one
@@ -26,7 +27,7 @@ def read_crowd(counts, features, identified=None, identified_features=None, trut
         Column `id`, then one column of votes per class.
     features : path
         Column `id`, then numbers.
-    identified : path, default=None
+    identified : path or Export, default=None
         Columns `task` (an id), `annotator` and `label` (a class), one row per annotation.
     identified_features : path, default=None
         Like `features`, for the tasks; None looks them up in `features`.
@@ -136,7 +137,10 @@ def read_csv(path, needed):
 
 
 def read_answers(path):
-    """A long table from a CSV file: the columns task, annotator and label, one row per answer."""
+    """A long table from a CSV file or an `Export`: the columns task, annotator and label, one row per answer."""
+    if isinstance(path, Export):
+        with named(path):
+            return path.read()
     answers = read_csv(path, ["task", "annotator", "label"])
     with named(path):
         for name in ("task", "annotator"):

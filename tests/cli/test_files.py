@@ -497,11 +497,11 @@ def test_nothing_is_half_written(folder, there, capsys):
 def test_an_interrupted_command_leaves_nothing(team, items, monkeypatch):
     calls = []
 
-    def route(self, X, *_):
+    def route(self, X, *_, **explain):
         calls.append(sorted(os.listdir()))
         if len(calls) > 2:
             raise KeyboardInterrupt
-        return original(self, X)
+        return original(self, X, **explain)
 
     original = ClusterDeferral.route
     monkeypatch.setattr(ClusterDeferral, "route", route)
