@@ -102,6 +102,7 @@ API_REFERENCE = [
             "membership_dissimilarity",
             "pairwise_agreement",
             "team_accuracy",
+            "team_report",
             "workload_distribution",
         ],
     },

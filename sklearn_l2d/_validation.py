@@ -217,6 +217,8 @@ def answers_among(annotations, classes, missing_label=None, *, unknown):
     votes : Votes
         With `classes`; and, if there are unknown answers that are not left out, with one more class.
     """
+    if isinstance(annotations, Votes) and annotations.classes[-1:].tolist() == [_UNKNOWN]:  # as returned, and told
+        return annotations if unknown == "wrong" else annotations.among(classes)
     votes = make_votes(annotations, classes, missing_label, extend=True)
     place = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
     code = np.array([place.get(label, len(place)) for label in votes.classes.tolist()], dtype=np.int64)

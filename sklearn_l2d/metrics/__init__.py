@@ -11,6 +11,7 @@ from ._coverage import (
     workload_distribution,
 )
 from ._points import coverage_accuracy_points
+from ._team_report import team_report
 
 __all__ = [
     "annotation_perplexity",
@@ -24,5 +25,6 @@ __all__ = [
     "membership_dissimilarity",
     "pairwise_agreement",
     "team_accuracy",
+    "team_report",
     "workload_distribution",
 ]

@@ -414,6 +414,12 @@ def deferral_report(
     ------
     ValueError
         As `team_accuracy`.
+    TypeError
+        If the first argument is a team.
+
+    See Also
+    --------
+    team_report : The same from a fitted team.
 
     Examples
     --------
@@ -424,6 +430,11 @@ def deferral_report(
     >>> report["experts"]["share"]
     [0.25, 0.25, 0.5]
     """
+    if hasattr(y_true, "get_params"):
+        raise TypeError(
+            f"y_true is an estimator of type {type(y_true).__name__}, not labels; team_report(team, X, y, annotations) "
+            "reports on a fitted team."
+        )
     y_true, deferral, y_classifier, annotations, team_proba, sample_weight = same_rows(
         y_true=y_true,
         deferral=deferral,
