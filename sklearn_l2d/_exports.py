@@ -10,7 +10,7 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +25,7 @@ MULTIPLE, DUPLICATES = ("error", "first", "skip"), ("error", "first", "last", "a
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})(\.0*)?")  # 007 is a name, no number
 _UNNAMED_SESSION = re.compile(r"(.*-)?\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d")
 _ZONES = {"PST": "-0800", "PDT": "-0700", "EST": "-0500", "EDT": "-0400", "UTC": "+0000", "GMT": "+0000"}
+_MONTHS = "", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"
 _CLASSES_OF_CONTROLS = "choices", "rating", "number"  # Label Studio's answers about an item as a whole
 _NOT_ANSWERS = {"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time"}  # of a flat export
 _SUBMITTED = {None, "submitted"}
@@ -42,6 +43,17 @@ class Answer(NamedTuple):
 
 
 # What all tools have in common.
+
+
+def read_answers(tool, read, *args):
+    """What `read(*args)` returns; where a file has another form than expected, the error names the tool."""
+    try:
+        return read(*args)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"export has not the form that {tool} documents ({type(error).__name__}: {error}); give the file as the "
+            "tool wrote it."
+        ) from error
 
 
 def long_table(answers, multiple, duplicates, *, from_text=()):
@@ -148,9 +160,9 @@ def _iso(time):
         return datetime.fromtimestamp(time, UTC).isoformat()
     text = str(time).strip().removesuffix(" UTC")
     words = text.split(" ")
-    if len(words) == 6 and words[4] in _ZONES:  # Fri Nov 01 12:08:17 PDT 2019
-        words[4] = _ZONES[words[4]]
-        return datetime.strptime(" ".join(words), "%a %b %d %H:%M:%S %z %Y").isoformat()
+    if len(words) == 6 and words[1] in _MONTHS and words[4] in _ZONES:  # Fri Nov 01 12:08:17 PDT 2019
+        _, month, day, clock, zone, year = words
+        return f"{year}-{_MONTHS.index(month):02}-{day:0>2}T{clock}{_ZONES[zone]}"
     return text
 
 
@@ -182,6 +194,10 @@ def _field(record, names, name):
 
 
 def _text_of(export):
+    if not _is_file(export):
+        raise TypeError(
+            f"export is of type {type(export).__name__}; pass a path, an open file, or what has been loaded from it."
+        )
     content = export.read() if hasattr(export, "read") else Path(export).read_bytes()
     if isinstance(content, str):
         return content.removeprefix("\ufeff")
@@ -197,13 +213,20 @@ def _is_file(export):
 
 def read_json(export):
     """List of records of a JSON or JSONL file, or of what has been loaded from one."""
-    if not _is_file(export):
+    if is_frame(export):
+        records = [_given(row) for row in export.to_dict("records")]
+    elif isinstance(export, Iterable) and not _is_file(export):
         records = [export] if isinstance(export, Mapping) else list(export)
     else:
         records = _parse_json(_text_of(export))
     if not all(isinstance(record, Mapping) for record in records):
         raise ValueError("export is no list of JSON objects, one per item; give the JSON or JSONL export of the tool.")
     return records
+
+
+def _given(row):
+    """The entries of a row that are not missing."""
+    return {name: value for name, value in row.items() if isinstance(value, list | dict) or not is_na(value)}
 
 
 def _parse_json(text):
@@ -235,7 +258,7 @@ def read_table(export, needed, tool):
     if lacking:
         raise ValueError(f"export lacks the columns {lacking} of {tool}; its columns are {some(columns)}.")
     if is_frame(export):
-        return [{name: "" if is_na(value) else value for name, value in row.items()} for row in rows]
+        return [dict.fromkeys(columns, "") | _given(row) for row in rows]
     csv.field_size_limit(max(csv.field_size_limit(), 1 << 27))  # drawings are long
     try:
         return [{name: value or "" for name, value in row.items() if name is not None} for row in reader]
@@ -283,7 +306,7 @@ def label_studio(records, question, task):
             choice
             for result in annotation.get("result") or ()
             if result.get("from_name") == question and result.get("type") in _CLASSES_OF_CONTROLS
-            for choice in _as_list(result.get("value", {}).get(result["type"]))
+            for choice in _as_list((result.get("value") or {}).get(result["type"]))
         ]
         answers.append(Answer(name, who, choices, annotation.get("updated_at") or annotation.get("created_at")))
     return answers
@@ -348,6 +371,10 @@ def zooniverse(rows, question, task, workflow, anonymous):
         subject, data = row.get("subject_ids", ""), _json_cell(row, "subject_data")
         if subject == "" and isinstance(data, Mapping):
             subject = ";".join(data)
+        if subject == "":
+            raise ValueError(
+                "export lacks the columns subject_ids and subject_data, which name the items; export both."
+            )
         if task is not None:
             subject = _field(subject, list(data.values()), task)
         answers.append(Answer(subject, who, _choices(answered[question][1]), row.get("created_at")))
@@ -486,10 +513,10 @@ def prodigy(records, question, task):
 # doccano.
 
 
-def doccano(exports, annotator, task):
-    """Answers in exports of doccano: a zip file, or files by user."""
+def doccano(files, annotator, task):
+    """Answers in files of doccano, given as pairs of a user and records."""
     answers = []
-    for user, records in _doccano_files(exports):
+    for user, records in files:
         for record in records:
             name, whose = record.get("id", record.get("doc_id")), record.get("username", record.get("user", user))
             if task is not None:
@@ -527,8 +554,8 @@ def _item_labels(choices, item):
     return choices
 
 
-def _doccano_files(exports):
-    """Pairs of a user and records."""
+def doccano_files(exports):
+    """Pairs of a user and records, of a zip file, files, or what has been loaded from them."""
     if isinstance(exports, Mapping) and not ({"id", "label", "cats", "labels", "annotations"} & set(exports)):
         return [(user, read_json(export)) for user, export in exports.items()]
     if isinstance(exports, str | os.PathLike) and zipfile.is_zipfile(exports):

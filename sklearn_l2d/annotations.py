@@ -463,7 +463,7 @@ def from_label_studio(export, *, question=None, task=None, multiple="error", dup
 
     Parameters
     ----------
-    export : path, file or list of dict
+    export : path, file, list of dict or DataFrame
         Export in the form JSON or JSON-MIN, or what has been loaded from it.
 
     question : str, default=None
@@ -513,7 +513,7 @@ def from_label_studio(export, *, question=None, task=None, multiple="error", dup
     2  b.jpg          7   dog
     """
     _check_rules(multiple, duplicates)
-    answers = _exports.label_studio(_exports.read_json(export), question, task)
+    answers = _exports.read_answers("Label Studio", _exports.label_studio, _exports.read_json(export), question, task)
     return _exports.long_table(answers, multiple, duplicates)
 
 
@@ -579,7 +579,7 @@ def from_zooniverse(
     """
     _check_rules(multiple, duplicates)
     rows = _exports.read_table(export, ["user_name", "annotations"], "an export of classifications")
-    answers = _exports.zooniverse(rows, question, task, workflow, anonymous)
+    answers = _exports.read_answers("Zooniverse", _exports.zooniverse, rows, question, task, workflow, anonymous)
     return _exports.long_table(answers, multiple, duplicates, from_text=("task",))
 
 
@@ -645,7 +645,7 @@ def from_mturk(export, *, question=None, task=None, multiple="error", duplicates
     """
     _check_rules(multiple, duplicates)
     rows = _exports.read_table(export, ["HITId", "WorkerId"], "the results of a batch")
-    answers = _exports.mturk(rows, question, task)
+    answers = _exports.read_answers("Mechanical Turk", _exports.mturk, rows, question, task)
     return _exports.long_table(answers, multiple, duplicates, from_text=("task", "annotator", "label"))
 
 
@@ -658,7 +658,7 @@ def from_prodigy(export, *, question=None, task=None, multiple="error", duplicat
 
     Parameters
     ----------
-    export : path, file or list of dict
+    export : path, file, list of dict or DataFrame
         JSONL file, as ``prodigy db-out`` writes it, or what has been loaded from it.
 
     question : str, default=None
@@ -709,7 +709,7 @@ def from_prodigy(export, *, question=None, task=None, multiple="error", duplicat
     0     5  pets-ann   cat
     """
     _check_rules(multiple, duplicates)
-    answers = _exports.prodigy(_exports.read_json(export), question, task)
+    answers = _exports.read_answers("Prodigy", _exports.prodigy, _exports.read_json(export), question, task)
     return _exports.long_table(answers, multiple, duplicates)
 
 
@@ -763,7 +763,8 @@ def from_doccano(export, *, annotator=None, task=None, multiple="error"):
     2     2       bob   dog
     """
     _check_rules(multiple)
-    return _exports.long_table(_exports.doccano(export, annotator, task), multiple, "all")
+    answers = _exports.read_answers("doccano", _exports.doccano, _exports.doccano_files(export), annotator, task)
+    return _exports.long_table(answers, multiple, "all")
 
 
 def from_argilla(export, *, question=None, task=None, multiple="error", duplicates="last"):
@@ -774,7 +775,7 @@ def from_argilla(export, *, question=None, task=None, multiple="error", duplicat
 
     Parameters
     ----------
-    export : path, file or list of dict
+    export : path, file, list of dict or DataFrame
         Records of Argilla 1 or 2, nested or flat, as JSON or JSONL or loaded.
 
     question : str, default=None
@@ -822,7 +823,7 @@ def from_argilla(export, *, question=None, task=None, multiple="error", duplicat
     0    a       ann   cat
     """
     _check_rules(multiple, duplicates)
-    answers = _exports.argilla(_exports.read_json(export), question, task)
+    answers = _exports.read_answers("Argilla", _exports.argilla, _exports.read_json(export), question, task)
     return _exports.long_table(answers, multiple, duplicates)
 
 

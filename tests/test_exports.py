@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from pandas.testing import assert_frame_equal
+from sklearn.linear_model import LogisticRegression
 
 from sklearn_l2d import annotations as module
 from sklearn_l2d._exports import FORMATS, guess_format
@@ -23,6 +24,8 @@ from sklearn_l2d.annotations import (
     from_zooniverse,
     to_label_studio,
 )
+from sklearn_l2d.datasets import load_digits_crowd
+from sklearn_l2d.deferral import ConfidenceDeferral
 
 
 def rows(table):
@@ -288,6 +291,39 @@ def test_tables_of_other_tools():
         from_zooniverse(io.StringIO(as_csv(TURK)))
 
 
+@pytest.mark.parametrize(
+    ("read", "export", "tool"),
+    [
+        (from_label_studio, [{"id": 1, "annotations": [5, 6]}], "Label Studio"),
+        (from_zooniverse, pd.DataFrame([classification("ann", 5) | {"annotations": '{"task": "T0"}'}]), "Zooniverse"),
+        (from_doccano, {"ann": [{"id": 1, "annotations": [5]}]}, "doccano"),
+        (from_argilla, [{"id": 1, "responses": {"pet": ["cat"]}}], "Argilla"),
+    ],
+)
+def test_files_of_another_form(read, export, tool):
+    with pytest.raises(ValueError, match=f"export has not the form that {tool} documents"):
+        read(export)
+
+
+def test_records_in_a_frame():
+    frame = pd.DataFrame([*STUDIO, {"id": np.nan, "annotations": None}])  # ids are floats now
+    assert rows(from_label_studio(frame)) == STUDIO_ROWS
+    assert rows(from_prodigy(pd.DataFrame(PRODIGY))) == PRODIGY_ROWS
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("export", [None, 5])
+def test_what_is_no_export(tool, export):
+    with pytest.raises(TypeError, match=rf"export is of type {type(export).__name__}; pass a path"):
+        TOOLS[tool][0](export)
+
+
+@pytest.mark.parametrize("time", ["Fri Foo 01 12:08:17 PDT 2019", "Fri Nov 31 12:08:17 PDT 2019", "yesterday", ""])
+def test_times_that_cannot_be_read(time):
+    table = from_mturk(pd.DataFrame([assignment("A1", "3X", at=time, pet="cat")]))
+    assert table["time"].isna().all()
+
+
 # Label Studio
 
 
@@ -380,6 +416,11 @@ def test_subjects_are_named_by_their_metadata():
     assert from_zooniverse(pd.DataFrame(SKY), task="Filename")["task"].tolist() == ["5.png", "5.png", "6.png"]
     older = pd.DataFrame(SKY).drop(columns="subject_ids")
     assert from_zooniverse(older)["task"].tolist() == [5, 5, 6]
+
+
+def test_classifications_of_nothing():
+    with pytest.raises(ValueError, match="lacks the columns subject_ids and subject_data"):
+        from_zooniverse(pd.DataFrame(SKY).drop(columns=["subject_ids", "subject_data"]))
 
 
 def test_json_that_a_spreadsheet_cut_off():
@@ -556,3 +597,37 @@ def test_tasks_that_cannot_be_made(route):
         to_label_studio(route, pd.DataFrame({"expert": ["a", "b"], "item": [1, 2]}, index=[7, 9]), **names)
     with pytest.raises(ValueError, match="DataFrame of 2 rows"):
         to_label_studio(route, pd.DataFrame({"image": ["a"]}), **names)
+
+
+def test_from_an_export_to_served_queues_and_back(tmp_path):
+    """What a team with Label Studio does in its first week."""
+    crowd = load_digits_crowd(random_state=0)
+    images = [f"{i}.png" for i in range(len(crowd.X_identified))]
+    voted = []
+    for number, (image, votes) in enumerate(zip(images, crowd.annotations, strict=True)):
+        given = [annotation(crowd.experts[who], chosen(str(votes[who]))) for who in np.flatnonzero(votes >= 0)]
+        voted.append(studio_task(number, *given) | {"data": {"image": image}})
+    (tmp_path / "export.json").write_text(json.dumps(voted))
+
+    # what the user writes
+    X = pd.DataFrame(crowd.X_identified, index=images)
+    y = pd.Series(crowd.y_identified, index=images).astype(str)
+    table = from_label_studio(tmp_path / "export.json", task="image")
+    answers = from_long(table).reindex(X.index)
+    team = ConfidenceDeferral(LogisticRegression(C=0.01), coverage=0.6, random_state=0).fit(X, y, answers)
+    new = pd.DataFrame(crowd.X_test[:200], index=[f"new {i}.png" for i in range(200)])
+    route = team.route(new, explain=True)
+    tasks = to_label_studio(route[route["expert"] != "classifier"], question="pet", to_name="image")
+    for task in tasks:  # which people would do
+        row, who = int(task["data"]["item"].removeprefix("new ").removesuffix(".png")), task["data"]["expert"]
+        label = str(crowd.annotations_test[row, list(crowd.experts).index(who)])
+        task |= {"id": row, "annotations": [annotation(who, chosen(label))]}
+    answered = from_label_studio(json.loads(json.dumps(tasks)), task="item")
+    labels = team.predict_team(new, team.answers_to_annotations(answered, new.index))
+
+    truth = crowd.y_test[:200].astype(str)
+    assert 0.2 < len(tasks) / 200 < 0.5
+    assert (labels == truth).mean() > (route["label"] == truth).mean() + 0.1
+    asked = (route["expert"] != "classifier").to_numpy()
+    assert_array_equal(labels[~asked], route["label"][~asked])
+    assert_array_equal(labels[asked], answered.set_index("task")["label"].loc[new.index[asked]])
