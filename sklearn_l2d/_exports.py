@@ -92,16 +92,13 @@ def long_table(answers, multiple, duplicates, *, from_text=()):
         raise ValueError("export holds no answers: all are skipped, empty or rejected, or it is not yet annotated.")
     task, annotator, choices, time = zip(*answers, strict=True)
     labels = [answer[0] for answer in choices]
-    table = pd.DataFrame(
-        {
-            "task": one_kind(task, "task" in from_text),
-            "annotator": one_kind(annotator, "annotator" in from_text),
-            "label": one_kind(labels, True)
-            if "label" in from_text
-            else pd.Series(labels, dtype=object).infer_objects(),
-            "time": _times(time),
-        }
-    )
+    columns = {
+        "task": one_kind(task, "task" in from_text),
+        "annotator": one_kind(annotator, "annotator" in from_text),
+        "label": one_kind(labels, True) if "label" in from_text else pd.Series(labels, dtype=object).infer_objects(),
+        "time": _times(time),
+    }
+    table = pd.DataFrame(columns)
     return table if duplicates == "all" else _one_each(table, duplicates)
 
 
