@@ -39,6 +39,15 @@ API_REFERENCE = [
         ],
     },
     {
+        "module": "sklearn_l2d.aggregation",
+        "title": "What is true",
+        "summary": "Consensus labels and the reliability of annotators, from votes alone.",
+        "names": [
+            "DawidSkene",
+            "MajorityVote",
+        ],
+    },
+    {
         "module": "sklearn_l2d.crowd",
         "title": "Classifiers learnt from labels and votes",
         "summary": "The classifier that deferrers train where none is given.",
