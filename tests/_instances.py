@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 from sklearn_l2d import AnnotatorLDA
 from sklearn_l2d.aggregation import DawidSkene, MajorityVote
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
-from sklearn_l2d.crowd import NetClassifier
+from sklearn_l2d.crowd import CCEMClassifier, NetClassifier
 from sklearn_l2d.deferral import (
     BestExpert,
     ClassifierOnly,
@@ -38,7 +38,7 @@ class Instance:
     """
 
     estimator: BaseEstimator
-    kind: str  # "aggregator", "annotator", "encoder", "clusterer", "roster", "classifier" or "deferrer"
+    kind: str  # "aggregator", "annotator", "encoder", "clusterer", "roster", "classifier", "crowd" or "deferrer"
     grid: dict = field(default_factory=dict)
     expected_failed_checks: dict = field(default_factory=dict)
 
@@ -90,6 +90,7 @@ INSTANCES = [
         "classifier",
         grid={"weight_decay": [0.0, 0.1]},
     ),
+    Instance(CCEMClassifier((16,), max_epochs=20, random_state=0), "crowd", grid={"weight_decay": [0.0, 0.1]}),
     Instance(
         ClusterDeferral(AnnotatorLDA(**_FAST), n_groups=2, **_GATE),
         "deferrer",
@@ -216,7 +217,7 @@ def of_kind(kind):
 
 def fitted_to(*data):
     """Instances that are fitted to "X", to "y" (labels or counts), or to both."""
-    given = {"clusterer": {"X"}, "roster": set(), "aggregator": set()}
+    given = {"clusterer": {"X"}, "roster": set(), "aggregator": set(), "crowd": {"X"}}
     return [instance for instance in INSTANCES if given.get(instance.kind, {"X", "y"}) >= set(data)]
 
 
@@ -270,6 +271,8 @@ def fit(instance, estimator, crowd):
         return estimator.fit(crowd.annotations)
     if instance.kind == "classifier":
         return estimator.fit(crowd.X, crowd.y)
+    if instance.kind == "crowd":
+        return estimator.fit(crowd.X, annotations=crowd.annotations)
     return estimator.fit(crowd.X, crowd.y, annotations=crowd.annotations)
 
 
@@ -298,6 +301,13 @@ def outputs(instance, estimator, crowd):
         return {"labels": estimator.labels_, "agreement": estimator.agreement_}
     if instance.kind == "classifier":
         return {"predict": estimator.predict(X), "predict_proba": estimator.predict_proba(X)}
+    if instance.kind == "crowd":
+        return {
+            "predict": estimator.predict(X),
+            "predict_proba": estimator.predict_proba(X),
+            "predict_annotation_proba": estimator.predict_annotation_proba(X),
+            "confusion_matrices": estimator.confusion_matrices_,
+        }
     if instance.kind == "encoder":
         return {
             "transform": np.asarray(estimator.transform(X, annotations, crowd.y)),

@@ -85,7 +85,8 @@ DIFFERENT = {
         "a clusterer can be frozen, too": "ClusterDeferral",
         "the classifier cannot be frozen": "MixtureOfExpertsDeferral OneStageDeferral PopulationDeferral",
         "they are those of the deferrer": "RankedDeferral",
-        "there are other sources of labels": "AnnotatorLDA BetaExpertEncoder NetClassifier PopulationExpertEncoder",
+        "there are other sources of labels": "AnnotatorLDA BetaExpertEncoder CCEMClassifier NetClassifier "
+        "PopulationExpertEncoder",
     },
     ("Attributes", "classifier_"): {
         "it is part of a net": "MixtureOfExpertsDeferral",
@@ -184,7 +185,8 @@ METHODS_DIFFERENT = {
         "the items are for calibration": "PanelDeferral.answers_path PanelDeferral.recalibrate",
     },
     "X": {
-        "sizes of the columns matter to a net": "AnnotatorLDA.fit AnnotatorLDA.partial_fit NetClassifier.fit",
+        "sizes of the columns matter to a net": "AnnotatorLDA.fit AnnotatorLDA.partial_fit CrowdNetClassifier.fit "
+        "NetClassifier.fit",
         "there may be none": "AnnotatorLDA.suggest_items",
         "they come one by one": "Shift.assign_experts Shift.next_expert",
         "clusters are compared, not predicted": "AnnotatorLDA.used_clusters",
@@ -206,6 +208,7 @@ METHODS_DIFFERENT = {
         "they are those of one expert": "AnnotatorLDA.suggest_items",
         "they can bring labels": "ExpertEncoder.transform",
         "there may be no experts": "BaseDeferrer.fit",
+        "a classifier learns from them": "CrowdNetClassifier.fit",
         "they are those of newcomers": "ClusterDeferral.onboard DeferrerWrapper.onboard PanelDeferral.onboard "
         "RandomExpertDeferral.onboard TallyMixin.onboard",
         "they may be some of those to come": "PanelDeferral.next_expert PanelDeferral.predict_team "
@@ -238,9 +241,13 @@ METHODS_DIFFERENT = {
         "newcomers need no labels": "RandomExpertDeferral.onboard",
         "the deferrer that is wrapped decides": "DeferrerWrapper.onboard",
         "there are no annotations": "NetClassifier.fit",
+        "annotations can take its place": "CrowdNetClassifier.fit",
     },
 }
-METHODS_PATTERNS = {"annotations": "^(Annotations of |As in `(fit|transform)`)", "experts": "^Names of the experts."}
+METHODS_PATTERNS = {
+    "annotations": "^(Annotations of |Who answered what|As in `(fit|transform)`)",
+    "experts": "^Names of the experts.",
+}
 
 
 # Aggregators have annotations for X and annotators in place of experts: their entries agree among themselves.
