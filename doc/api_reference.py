@@ -39,10 +39,19 @@ API_REFERENCE = [
         ],
     },
     {
+        "module": "sklearn_l2d.aggregation",
+        "title": "What is true",
+        "summary": "Consensus labels and the reliability of annotators, from votes alone.",
+        "names": [
+            "DawidSkene",
+            "MajorityVote",
+        ],
+    },
+    {
         "module": "sklearn_l2d.crowd",
         "title": "Classifiers learnt from labels and votes",
         "summary": "The classifier that deferrers train where none is given.",
-        "names": ["NetClassifier"],
+        "names": ["CCEMClassifier", "NetClassifier"],
     },
     {
         "module": "sklearn_l2d.annotations",

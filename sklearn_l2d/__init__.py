@@ -10,6 +10,7 @@ __all__ = [
     "ClusterDeferral",
     "PanelDeferral",
     "__version__",
+    "aggregation",
     "annotations",
     "anonymize",
     "cluster",

@@ -61,7 +61,7 @@ def as_table(annotations):
     if len(annotations.shape) != 2:
         raise ValueError(
             "annotations must be 2-D, with one entry per expert in every row (None where it is missing), got "
-            f"shape {tuple(annotations.shape)}; a single expert is a table of shape (n_samples, 1)."
+            f"shape {tuple(annotations.shape)}. Reshape your data: a single expert is a table of shape (n_samples, 1)."
         )
     return annotations
 
@@ -350,7 +350,8 @@ def _blocks(table):
     masked = isinstance(table, np.ma.MaskedArray)
     values = table.data if masked else np.asarray(table)
     if values.dtype.kind not in _LABEL_KINDS:
-        raise ValueError(f"annotations has dtype {values.dtype}, which holds no labels; use numbers or strings.")
+        what = "Complex data not supported: " if values.dtype.kind == "c" else ""
+        raise ValueError(f"{what}annotations has dtype {values.dtype}, which holds no labels; use numbers or strings.")
     columns = slice(0, table.shape[1])
     for rows in _row_slices(*values.shape):
         if masked:

@@ -8,8 +8,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
+from sklearn_l2d.aggregation import DawidSkene, MajorityVote
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
-from sklearn_l2d.crowd import NetClassifier
+from sklearn_l2d.crowd import CCEMClassifier, NetClassifier
 from sklearn_l2d.deferral import (
     BestExpert,
     ClassifierOnly,
@@ -37,7 +38,7 @@ class Instance:
     """
 
     estimator: BaseEstimator
-    kind: str  # "annotator", "encoder", "clusterer", "roster", "classifier" or "deferrer"
+    kind: str  # "aggregator", "annotator", "encoder", "clusterer", "roster", "classifier", "crowd" or "deferrer"
     grid: dict = field(default_factory=dict)
     expected_failed_checks: dict = field(default_factory=dict)
 
@@ -58,6 +59,10 @@ _GATE = {
     "random_state": 0,
 }
 _WEIGHTS = {"check_class_weight_classifiers": "a classifier that is given has a class_weight of its own"}
+_VOTES = {
+    "check_sample_weight_equivalence_on_dense_data": "labels that only items of weight 0 have are told by a warning",
+    "check_sample_weight_equivalence_on_sparse_data": "a sparse matrix holds positions of classes, not any floats",
+}
 
 INSTANCES = [
     Instance(AnnotatorLDA(dtype="float32", **_FAST), "annotator", grid={"n_clusters": [1, 2], "alpha": [1.0, 20.0]}),
@@ -71,11 +76,21 @@ INSTANCES = [
         "roster",
         expected_failed_checks={"check_complex_data": "its one column is refused before its type"},
     ),
+    Instance(MajorityVote(), "aggregator", expected_failed_checks=_VOTES),
+    Instance(MajorityVote(ties="random", random_state=0), "aggregator", expected_failed_checks=_VOTES),
+    Instance(DawidSkene(), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES),
+    Instance(
+        DawidSkene("one_coin", class_prior="uniform", inference="variational"),
+        "aggregator",
+        grid={"prior": [0.1, 1.0]},
+        expected_failed_checks=_VOTES,
+    ),
     Instance(
         NetClassifier((16,), max_epochs=20, random_state=0),
         "classifier",
         grid={"weight_decay": [0.0, 0.1]},
     ),
+    Instance(CCEMClassifier((16,), max_epochs=20, random_state=0), "crowd", grid={"weight_decay": [0.0, 0.1]}),
     Instance(
         ClusterDeferral(AnnotatorLDA(**_FAST), n_groups=2, **_GATE),
         "deferrer",
@@ -202,7 +217,7 @@ def of_kind(kind):
 
 def fitted_to(*data):
     """Instances that are fitted to "X", to "y" (labels or counts), or to both."""
-    given = {"clusterer": {"X"}, "roster": set()}
+    given = {"clusterer": {"X"}, "roster": set(), "aggregator": set(), "crowd": {"X"}}
     return [instance for instance in INSTANCES if given.get(instance.kind, {"X", "y"}) >= set(data)]
 
 
@@ -252,10 +267,12 @@ def fit(instance, estimator, crowd):
         return estimator.fit(crowd.X, crowd.counts)
     if instance.kind == "clusterer":
         return estimator.fit(crowd.X)
-    if instance.kind == "roster":
+    if instance.kind in ("roster", "aggregator"):
         return estimator.fit(crowd.annotations)
     if instance.kind == "classifier":
         return estimator.fit(crowd.X, crowd.y)
+    if instance.kind == "crowd":
+        return estimator.fit(crowd.X, annotations=crowd.annotations)
     return estimator.fit(crowd.X, crowd.y, annotations=crowd.annotations)
 
 
@@ -272,10 +289,25 @@ def outputs(instance, estimator, crowd):
         }
     if instance.kind == "clusterer":
         return {"transform": estimator.transform(X), "predict": estimator.predict(X)}
+    if instance.kind == "aggregator":
+        return {
+            "predict": estimator.predict(annotations),
+            "predict_proba": estimator.predict_proba(annotations),
+            "transform": np.asarray(estimator.transform(annotations)),
+            "score": np.array(estimator.score(annotations)),
+            "confusion_matrices": estimator.confusion_matrices_,
+        }
     if instance.kind == "roster":
         return {"labels": estimator.labels_, "agreement": estimator.agreement_}
     if instance.kind == "classifier":
         return {"predict": estimator.predict(X), "predict_proba": estimator.predict_proba(X)}
+    if instance.kind == "crowd":
+        return {
+            "predict": estimator.predict(X),
+            "predict_proba": estimator.predict_proba(X),
+            "predict_annotation_proba": estimator.predict_annotation_proba(X),
+            "confusion_matrices": estimator.confusion_matrices_,
+        }
     if instance.kind == "encoder":
         return {
             "transform": np.asarray(estimator.transform(X, annotations, crowd.y)),

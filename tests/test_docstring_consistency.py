@@ -85,7 +85,8 @@ DIFFERENT = {
         "a clusterer can be frozen, too": "ClusterDeferral",
         "the classifier cannot be frozen": "MixtureOfExpertsDeferral OneStageDeferral PopulationDeferral",
         "they are those of the deferrer": "RankedDeferral",
-        "there are other sources of labels": "AnnotatorLDA BetaExpertEncoder NetClassifier PopulationExpertEncoder",
+        "there are other sources of labels": "AnnotatorLDA BetaExpertEncoder CCEMClassifier NetClassifier "
+        "PopulationExpertEncoder",
     },
     ("Attributes", "classifier_"): {
         "it is part of a net": "MixtureOfExpertsDeferral",
@@ -184,7 +185,8 @@ METHODS_DIFFERENT = {
         "the items are for calibration": "PanelDeferral.answers_path PanelDeferral.recalibrate",
     },
     "X": {
-        "sizes of the columns matter to a net": "AnnotatorLDA.fit AnnotatorLDA.partial_fit NetClassifier.fit",
+        "sizes of the columns matter to a net": "AnnotatorLDA.fit AnnotatorLDA.partial_fit CrowdNetClassifier.fit "
+        "NetClassifier.fit",
         "there may be none": "AnnotatorLDA.suggest_items",
         "they come one by one": "Shift.assign_experts Shift.next_expert",
         "clusters are compared, not predicted": "AnnotatorLDA.used_clusters",
@@ -206,6 +208,7 @@ METHODS_DIFFERENT = {
         "they are those of one expert": "AnnotatorLDA.suggest_items",
         "they can bring labels": "ExpertEncoder.transform",
         "there may be no experts": "BaseDeferrer.fit",
+        "a classifier learns from them": "CrowdNetClassifier.fit",
         "they are those of newcomers": "ClusterDeferral.onboard DeferrerWrapper.onboard PanelDeferral.onboard "
         "RandomExpertDeferral.onboard TallyMixin.onboard",
         "they may be some of those to come": "PanelDeferral.next_expert PanelDeferral.predict_team "
@@ -238,21 +241,42 @@ METHODS_DIFFERENT = {
         "newcomers need no labels": "RandomExpertDeferral.onboard",
         "the deferrer that is wrapped decides": "DeferrerWrapper.onboard",
         "there are no annotations": "NetClassifier.fit",
+        "annotations can take its place": "CrowdNetClassifier.fit",
     },
 }
-METHODS_PATTERNS = {"annotations": "^(Annotations of |As in `(fit|transform)`)", "experts": "^Names of the experts."}
+METHODS_PATTERNS = {
+    "annotations": "^(Annotations of |Who answered what|As in `(fit|transform)`)",
+    "experts": "^Names of the experts.",
+}
 
 
-def estimators():
+# Aggregators have annotations for X and annotators in place of experts: their entries agree among themselves.
+AGGREGATION = ("sklearn_l2d.aggregation",)
+
+AGGREGATION_DIFFERENT = {}
+
+AGGREGATION_METHODS_DIFFERENT = {
+    "X": {
+        "annotators come by name": "BaseAggregator.predict",
+        "as there": "BaseAggregator.predict_proba BaseAggregator.score BaseAggregator.transform",
+        "as in a fit": "BaseAggregator.fit_predict",
+        "the items are new": "DawidSkene.partial_fit",
+    },
+    "sample_weight": {"it is described there": "BaseAggregator.fit"},
+    "y": {"it is described there": "BaseAggregator.fit"},
+}
+
+
+def estimators(modules):
     """Public classes of the modules."""
-    sections = [section for section in API_REFERENCE if section["module"] in MODULES]
+    sections = [section for section in API_REFERENCE if section["module"] in modules]
     return [getattr(importlib.import_module(s["module"]), name) for s in sections for name in s["names"]]
 
 
-def public_methods():
+def public_methods(modules):
     """Public methods of the classes that are written in this package, each once and under its full name."""
     found = {}
-    for cls in estimators():
+    for cls in estimators(modules):
         for name, value in inspect.getmembers(cls, inspect.isroutine):
             method = inspect.unwrap(value)
             if not name.startswith("_") and getattr(method, "__module__", "").startswith("sklearn_l2d"):
@@ -308,8 +332,10 @@ def description(entry, value, ignored):
     return None if name in ignored else found.type, " ".join(" ".join(found.desc).split())
 
 
-ENTRIES = repeated(estimators(), "Parameters", "Attributes")
-METHOD_ENTRIES = repeated(public_methods(), "Parameters")
+ENTRIES = repeated(estimators(MODULES), "Parameters", "Attributes")
+METHOD_ENTRIES = repeated(public_methods(MODULES), "Parameters")
+AGGREGATION_ENTRIES = repeated(estimators(AGGREGATION), "Parameters", "Attributes")
+AGGREGATION_METHOD_ENTRIES = repeated(public_methods(AGGREGATION), "Parameters")
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=":".join)
@@ -324,6 +350,19 @@ def test_entry_of_methods(name):
     check(entry, METHOD_ENTRIES[entry], different, pattern, (name,))
 
 
+@pytest.mark.parametrize("entry", AGGREGATION_ENTRIES, ids=":".join)
+def test_entry_of_aggregators(entry):
+    check(entry, AGGREGATION_ENTRIES[entry], AGGREGATION_DIFFERENT.get(entry, {}), None, ())
+
+
+@pytest.mark.parametrize("name", [name for _, name in AGGREGATION_METHOD_ENTRIES])
+def test_entry_of_methods_of_aggregators(name):
+    entry = "Parameters", name
+    check(entry, AGGREGATION_METHOD_ENTRIES[entry], AGGREGATION_METHODS_DIFFERENT.get(name, {}), None, (name,))
+
+
 def test_listed_entries_are_repeated():
     assert {*DIFFERENT, *PATTERNS} <= set(ENTRIES)
     assert {*METHODS_DIFFERENT, *METHODS_PATTERNS} <= {name for _, name in METHOD_ENTRIES}
+    assert set(AGGREGATION_DIFFERENT) <= set(AGGREGATION_ENTRIES)
+    assert set(AGGREGATION_METHODS_DIFFERENT) <= {name for _, name in AGGREGATION_METHOD_ENTRIES}

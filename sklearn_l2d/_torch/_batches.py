@@ -57,6 +57,29 @@ class AnswerTable:
         return self[:] if is_small(self.shape) else self
 
 
+class AnswerRows:
+    """Answers to the items of a batch, which are as many as people gave.
+
+    Parameters
+    ----------
+    votes : Votes
+        n items.
+    """
+
+    nbytes = float("inf")  # a batch is made of them on the CPU, whatever the device
+
+    def __init__(self, votes):
+        self.starts, self.annotator, self.label = votes.starts, votes.annotator, votes.label
+
+    def __len__(self):
+        return len(self.starts) - 1
+
+    def __getitem__(self, rows):
+        """Array (A, 3) of the row among the selected ones, the annotator and the class of every answer."""
+        row, answer = ragged_rows(self.starts, rows)
+        return np.column_stack([row, self.annotator[answer], self.label[answer]]).astype(np.int64)
+
+
 class RowTable:
     """Table (n, J) whose rows are computed when they are asked for, by `np.asarray` of some of them.
 
@@ -105,7 +128,7 @@ class Rows(Dataset):
     ----------
     X : ndarray of shape (n, ...)
         Inputs; a memory map is read batch by batch.
-    *targets : ndarrays of shape (n, ...), AnswerTables or RowTables
+    *targets : ndarrays of shape (n, ...), AnswerTables, AnswerRows or RowTables
         Targets that the loss needs for each row.
     dtype : torch.dtype
         Floating type of the batches of `X`.

@@ -64,9 +64,12 @@ class Net(NeuralNet):
         Floating type of the training.
     random : OwnRandom or None
         Random numbers of the training.
+    undecayed : tuple of str
+        Patterns of the names of parameters that `weight_decay` spares.
     """
 
     schedule_ = random = None
+    undecayed = ()
 
     def batch_loss(self, logits, targets, X):
         """Loss of one batch, a scalar tensor; `targets` are on the device of the net."""
@@ -160,6 +163,7 @@ def build_net(kind, module, params, seed, **context):
         criterion=torch.nn.Identity,
         optimizer=_OPTIMIZERS[optimizer] if isinstance(optimizer, str) else optimizer,
         optimizer__weight_decay=params["weight_decay"],
+        optimizer__param_groups=[(pattern, {"weight_decay": 0.0}) for pattern in kind.undecayed],
         lr=params["lr"],
         batch_size=params["batch_size"],
         train_split=None,

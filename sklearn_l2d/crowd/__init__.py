@@ -1,5 +1,6 @@
 """Classifiers learnt from labels and votes."""
 
+from ._ccem import CCEMClassifier
 from ._net_classifier import NetClassifier
 
-__all__ = ["NetClassifier"]
+__all__ = ["CCEMClassifier", "NetClassifier"]

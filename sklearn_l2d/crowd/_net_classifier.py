@@ -4,19 +4,18 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._rows import same_rows
 from .._sklearn import StrOptions, atomic_fit
 from .._torch._modules import Single, ensemble_for
-from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, predict_log_proba, train
+from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, train
 from .._validation import check_labels
+from ._base import BaseNetClassifier
 
 
-class NetClassifier(ClassifierMixin, BaseEstimator):
+class NetClassifier(BaseNetClassifier):
     """Multilayer perceptron or torch module, trained by gradient descent on the cross-entropy.
 
     This is the default classifier of the deferrers. It is fast on few labelled items.
@@ -176,58 +175,3 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
         net = build_net(TargetNet, partial(Single, ensemble_for(params, X, len(classes))), params, seed)
         self.history_ = train(net, net.rows(X, targets), self.max_epochs, seed=seed, verbose=self.verbose)
         self.classes_, self.n_iter_, self.net_ = classes, len(self.history_), net
-
-    def predict_log_proba(self, X):
-        """Predict log-probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
-            Items.
-
-        Returns
-        -------
-        log_proba : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`.
-        """
-        check_is_fitted(self)
-        return predict_log_proba(self.net_, self._check_array(X))
-
-    def predict_proba(self, X):
-        """Predict probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
-            Items.
-
-        Returns
-        -------
-        proba : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`.
-        """
-        return np.exp(self.predict_log_proba(X))
-
-    def predict(self, X):
-        """Predict labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
-            Items.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Most probable labels.
-        """
-        best = self.predict_log_proba(X).argmax(1)  # raises NotFittedError before `classes_` is read
-        return self.classes_[best]
-
-    @property
-    def device_(self):
-        """Device of the net."""
-        return self.net_.device
-
-    def _check_array(self, X, reset=False):
-        return validate_data(self, X, reset=reset, dtype=self.dtype, allow_nd=self.module is not None)

@@ -1,0 +1,6 @@
+"""What is true, from votes alone: consensus labels with probabilities, and how far each annotator can be trusted."""
+
+from ._dawid_skene import DawidSkene
+from ._majority_vote import MajorityVote
+
+__all__ = ["DawidSkene", "MajorityVote"]
