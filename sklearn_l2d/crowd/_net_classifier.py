@@ -4,11 +4,12 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._persistence import Estimator
 from .._rows import same_rows
 from .._sklearn import StrOptions, atomic_fit
 from .._torch._modules import Single, ensemble_for
@@ -16,7 +17,7 @@ from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, pred
 from .._validation import check_labels
 
 
-class NetClassifier(ClassifierMixin, BaseEstimator):
+class NetClassifier(ClassifierMixin, Estimator):
     """Multilayer perceptron or torch module, trained by gradient descent on the cross-entropy.
 
     This is the default classifier of the deferrers. It is fast on few labelled items.
