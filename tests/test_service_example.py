@@ -58,15 +58,15 @@ def serve(client, name, x, answers):
 
 @pytest.mark.parametrize("n_threads", [1, 4])
 def test_items_are_asked_about_as_the_team_would(service, team, crowd, n_threads):
-    everything = make_crowd(n_samples=30, random_state=1)
+    everything = make_crowd(n_samples=12, random_state=1)
     said = everything.annotations.copy()
     said[said < 0] = 0  # everybody has an answer
     recorded = team.replay(everything.X, said)
     _, client = client_of(service, team)
     with ThreadPoolExecutor(n_threads) as pool:
-        replies = list(pool.map(lambda i: serve(client, f"item {i}", everything.X[i], said[i]), range(30)))
+        replies = list(pool.map(lambda i: serve(client, f"item {i}", everything.X[i], said[i]), range(12)))
     asked = [[NAMES[who] for who in row if who >= 0] for row in recorded.asked]
-    assert sum(map(len, asked)) > 10
+    assert sum(map(len, asked)) > 3
     assert [who for _, who in replies] == asked
     assert_array_equal([reply["label"] for reply, _ in replies], recorded.labels)
     assert_allclose([reply["confidence"] for reply, _ in replies], recorded.proba.max(1))
