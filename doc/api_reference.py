@@ -122,6 +122,12 @@ API_REFERENCE = [
         "names": ["lowest_perplexity", "make_team_scorer", "perplexity_curve", "rate_of_perplexity_change"],
     },
     {
+        "module": "sklearn_l2d.persistence",
+        "title": "Files",
+        "summary": "Save fitted estimators without pickle, and load them; every estimator also has a method ``save``.",
+        "names": ["load", "save"],
+    },
+    {
         "module": "sklearn_l2d.inspection",
         "title": "Pictures",
         "summary": "Display classes in the style of scikit-learn; matplotlib is imported when one is drawn.",

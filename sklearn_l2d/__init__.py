@@ -20,8 +20,11 @@ __all__ = [
     "encode_annotations",
     "from_long",
     "inspection",
+    "load",
     "metrics",
     "model_selection",
+    "persistence",
+    "save",
     "to_counts",
     "to_long",
 ]
@@ -35,6 +38,8 @@ _SHORTCUTS = {
     "anonymize": "annotations",
     "encode_annotations": "annotations",
     "from_long": "annotations",
+    "load": "persistence",
+    "save": "persistence",
     "to_counts": "annotations",
     "to_long": "annotations",
 }

@@ -2,7 +2,7 @@
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
+from scipy.special import log_softmax
 
 _ENOUGH_ROWS = 100_000  # for one temperature
 _FEW_ROWS, _MANY_BEST = 50, 2_000  # rows, and undominated ones, with which a search for others is not worth its time
@@ -254,5 +254,4 @@ def fit_temperature(log_proba, y_codes):
 
 def temper(log_proba, temperature):
     """Log-probabilities at another temperature."""
-    scaled = log_proba / temperature
-    return scaled - logsumexp(scaled, axis=1, keepdims=True)
+    return log_softmax(log_proba / temperature, axis=1)

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
@@ -12,6 +12,7 @@ from .._by_name import are_numbers
 from .._encoding import Votes, is_frame, label_array, make_votes, placed, some
 from .._numerics._crowd_em import answer_matrix, log_joint_of, posterior_of, safe_log
 from .._numerics._keyed import keyed_uniforms, number_keys
+from .._persistence import Estimator
 from .._rows import same_rows
 from .._sklearn import StrOptions, atomic_fit, check_weights, transform_output, warn
 from .._validation import answers_among, check_truth
@@ -19,7 +20,7 @@ from .._validation import answers_among, check_truth
 _TIED = 1e-9  # difference of probabilities below which classes are tied
 
 
-class BaseAggregator(TransformerMixin, BaseEstimator):
+class BaseAggregator(TransformerMixin, Estimator):
     """The surface of all aggregators.
 
     A subclass says in `_learn` how annotators answer and how frequent the classes are. Where its labels follow from

@@ -4,15 +4,15 @@ import numbers
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.cluster import AgglomerativeClustering
 
 from .._encoding import as_table, expert_names
+from .._persistence import Estimator
 from .._sklearn import Interval, StrOptions, atomic_fit
 from ..metrics._agreement import MEASURES, pairwise_agreement
 
 
-class AgreementClustering(BaseEstimator):
+class AgreementClustering(Estimator):
     """Cluster experts by their agreement with one another on common items.
 
     The earlier way to group annotators (L2D-Clusters appendix B): compute a coefficient of agreement for every pair of

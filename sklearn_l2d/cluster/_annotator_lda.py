@@ -6,7 +6,7 @@ from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -17,6 +17,7 @@ from .._numerics._dirichlet_membership import average_membership, variational_me
 from .._numerics._item_information import most_informative
 from .._numerics._marginal_likelihood import check_alpha, is_whole, likelihood_method, log_marginal
 from .._numerics._mixture_weights import mixture_weights, weight_deviations, weight_posterior
+from .._persistence import Estimator
 from .._rows import same_rows
 from .._sklearn import Interval, StrOptions, atomic_fit, transform_output, warn
 from .._torch._e_steps import responsibilities
@@ -105,6 +106,7 @@ def build_annotation_net(params, items, n_classes, alpha, seed):
 def drop_consensus(net):
     """Remove the consensus net and the state of its optimiser."""
     net.module_.phase, net.module_.consensus = "em", None
+    net.module = partial(Behaviours, *net.module.args[:2], False)  # from which a pickle builds it anew
     net.initialize_optimizer()
 
 
@@ -239,7 +241,7 @@ def check_n_items(n_items, n_pool):
         raise ValueError(f"n_items={n_items} is not between 1 and the {n_pool} rows of X_pool; change it.")
 
 
-class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Find behaviours in anonymous annotations, and memberships of experts in them.
 
     `fit` needs the number of votes for each class of each item, not the names of the annotators: the model is a latent

@@ -3,18 +3,19 @@
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from .._annotated_target import AnnotatedTarget, matched_target
 from .._encoding import Votes, check_classes, check_row_count, make_votes, some, sorted_labels
+from .._persistence import Estimator
 from .._sklearn import atomic_fit, transform_output, warn
 from .._validation import votes_beside
 
 
-class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Base of the encoders of experts.
 
     A subclass has the parameters `classes` and `missing_label`. It learns in `_learn(items, y_codes, votes)` and

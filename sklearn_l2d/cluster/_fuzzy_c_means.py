@@ -8,17 +8,18 @@ import numbers
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.cluster import kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._numerics._fuzzy import fuzzy_c_means, log_memberships, squared_distances
+from .._persistence import Estimator
 from .._sklearn import Interval, atomic_fit, warn
 
 
-class FuzzyCMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class FuzzyCMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Estimator):
     """Fuzzy c-means clustering (Dunn 1973, Bezdek 1981).
 
     This is k-means with memberships: every point belongs to every cluster, with a larger membership the closer the

@@ -4,12 +4,13 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._annotated_target import matched_target
 from .._encoding import Votes, label_array
+from .._persistence import Estimator
 from .._sklearn import atomic_fit
 from .._torch._batches import AnswerRows
 from .._torch._crowd_net import CrowdModule, CrowdNet
@@ -19,7 +20,7 @@ from .._validation import check_truth, votes_beside
 from ..aggregation import DawidSkene
 
 
-class BaseNetClassifier(ClassifierMixin, BaseEstimator):
+class BaseNetClassifier(ClassifierMixin, Estimator):
     """Predictions of a classifier whose net is `net_`."""
 
     def predict_log_proba(self, X):
@@ -82,7 +83,7 @@ class CrowdNetClassifier(BaseNetClassifier):
     """Base of the classifiers whose net learns from the votes of annotators.
 
     A subclass names its net (`_kind`), what the net has to know (`_context`), and, where it is not confusion matrices
-    that it learns, its module (`_module`) and what follows from it (`_learnt`).
+    that it learns, its torch module (`_module`, a class) and what follows from it (`_learnt`).
     """
 
     __metadata_request__fit: ClassVar = {"annotations": True}
@@ -91,7 +92,7 @@ class CrowdNetClassifier(BaseNetClassifier):
         "missing_label": "no_validation",
         "unlabeled_label": "no_validation",
     }
-    _kind = CrowdNet
+    _kind, _module = CrowdNet, CrowdModule
 
     def __init__(
         self,
@@ -213,9 +214,6 @@ class CrowdNetClassifier(BaseNetClassifier):
             return np.full((len(votes.annotators), len(votes.classes), len(votes.classes)), 1 / len(votes.classes))
         y = np.append(votes.classes.astype(object), None)[truth]
         return DawidSkene().fit(votes, y).confusion_matrices_
-
-    def _module(self, build, start):
-        return CrowdModule(build, start)
 
     def _context(self, votes):
         """Attributes of the net."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -23,6 +23,7 @@ from .._numerics._fusion import Exponents
 from .._numerics._keyed import row_keys
 from .._numerics._matching import match_within
 from .._numerics._matrices import answer_weights, dense_if_small, entries, identity, row_blocks, rows_of
+from .._persistence import Estimator
 from .._rows import same_rows
 from .._sklearn import atomic, atomic_fit, check_weights, not_for_scorers, take_rows, warn
 from .._validation import (
@@ -95,7 +96,7 @@ def _has_experts(deferrer):
     return deferrer.__sklearn_is_fitted__() and deferrer.n_experts_ > 0
 
 
-class BaseDeferrer(ClassifierMixin, BaseEstimator):
+class BaseDeferrer(ClassifierMixin, Estimator):
     """Base of the deferrers.
 
     A subclass learns in `_learn(team)`, which sets `classifier_`, `temperature_`, `n_iter_`, `history_`, the targets by

@@ -1,13 +1,14 @@
 """The classifier of a team: cloned or frozen, with out-of-fold probabilities on the training rows."""
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
 from .._encoding import some
-from .._numerics._answers import fit_temperature, temper
+from .._numerics._answers import fit_temperature
 from .._numerics._matrices import row_chunks
 from .._sklearn import take_rows
 
@@ -82,7 +83,7 @@ def tempered_proba(classifier, X, classes, temperature):
 
 
 def _at_temperature(proba, temperature):
-    return np.exp(temper(np.log(proba), temperature))
+    return softmax(np.log(proba) / temperature, axis=1)
 
 
 def with_seed(estimator, seed):

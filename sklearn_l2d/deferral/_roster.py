@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 
 from .._numerics._answer_model import AnswerModel, with_experts
 from .._numerics._answers import prior_strengths, shrunken_correctness
-from .._numerics._matrices import normalised_rows, stacked
+from .._numerics._matrices import narrowed, normalised_rows, stacked
 from ..annotations import from_long
 from ._answer_model import count_votes
 
@@ -58,8 +58,7 @@ class Roster(NamedTuple):
     @property
     def counts(self):
         """Answers, right answers and answers per true class, in the form of an `AnswerModel`."""
-        n_experts, n_classes = self.seen.shape
-        return csr_array(self.answers.reshape((n_experts * n_classes, n_classes))), self.right, self.seen
+        return narrowed(self.answers, self.seen.shape[1]), self.right, self.seen
 
     @property
     def answer_model(self):

@@ -14,6 +14,7 @@ from sklearn_l2d._numerics._matrices import (
     dense_if_small,
     entries,
     identity,
+    narrowed,
     normalised_rows,
     one_hot,
     ragged_rows,
@@ -91,3 +92,13 @@ def test_whoever_is_best_for_some_weights_is_undominated(values, seed):
         assert (values[others][reached] == values[i]).all()  # by equal rows only, of which the first is kept
         assert (others[reached] > i).all()
     assert_array_equal(undominated(values), np.arange(len(values)))  # few rows are not searched
+
+
+@pytest.mark.parametrize("density", [0.0, 0.3, 1.0])
+def test_rows_are_cut_as_reshape_cuts_them(density):
+    rng = np.random.default_rng(0)
+    table = rng.random((5, 12)) * (rng.random((5, 12)) < density)
+    matrix = csr_array(table)
+    upset = csr_array((matrix.data[::-1], matrix.indices[::-1], matrix.indptr[-1] - matrix.indptr[::-1]), table.shape)
+    assert_array_equal(narrowed(matrix, 3).toarray(), table.reshape(20, 3))
+    assert_array_equal(narrowed(upset, 3).toarray(), table[::-1].reshape(20, 3))  # with indices in no order

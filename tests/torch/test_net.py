@@ -278,9 +278,9 @@ def test_the_consensus_phase_moves_the_consensus_alone_and_the_anchor_phase_the_
     net, rows = build(2, init="consensus"), rows_of(data)
     for phase, still in (("consensus", "members"), ("anchor", "consensus")):
         net.module_.phase = phase
-        before = copy.deepcopy(net.module_.state_dict())
+        before = copy.deepcopy(dict(net.module_.named_parameters()))
         train(net, rows, 1, seed=0)
-        moved = {name for name, value in net.module_.state_dict().items() if not torch.equal(value, before[name])}
+        moved = {name for name, value in net.module_.named_parameters() if not torch.equal(value, before[name])}
         assert moved
         assert not any(name.startswith(still) for name in moved)
     drop_consensus(net)
