@@ -196,6 +196,8 @@ def build_net(kind, module, params, seed, **context):
     }
     if optimizer == "sgd":
         settings["optimizer__momentum"] = params["momentum"]
+    if kind.undecayed:
+        settings["optimizer__param_groups"] = [(pattern, {"weight_decay": 0.0}) for pattern in kind.undecayed]
     net = object.__new__(kind)
     _build(net, settings, params["dtype"], context, seed)
     return net
@@ -206,7 +208,6 @@ def _build(net, settings, dtype, context, seed):
     NeuralNet.__init__(
         net,
         criterion=torch.nn.Identity,
-        optimizer__param_groups=[(pattern, {"weight_decay": 0.0}) for pattern in net.undecayed],
         train_split=None,
         predict_nonlinearity=None,
         callbacks="disable",
