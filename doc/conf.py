@@ -19,7 +19,7 @@ version = release = __version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "mathml",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
@@ -33,6 +33,8 @@ numpydoc_show_class_members = False  # the class template lists them
 
 html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
+html_css_files = ["l2d.css"]
+html_math_renderer = "mathml"
 html_title = f"sklearn_l2d {version}"
 html_show_sourcelink = False
 html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}

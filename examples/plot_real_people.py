@@ -27,11 +27,13 @@ from sklearn_l2d.datasets import load_crowd, sample_identified
 
 
 def cue_conflict():
-    """Items, answers of 30 sessions, who answers by texture, and what an item must not share with the archive."""
+    """Items, answers, who answers by texture, and what no item may share with the archive."""
     crowd = load_crowd("cue_conflict")
     items = crowd.stimulus_set == 0
     answers = crowd.annotations[items][:, :30]
-    right = ((answers == crowd.y[items][:, None]) & (answers >= 0)).sum(0) / (answers >= 0).sum(0)
+    right = ((answers == crowd.y[items][:, None]) & (answers >= 0)).sum(0) / (
+        answers >= 0
+    ).sum(0)
     X = PCA(128, whiten=True, random_state=0).fit_transform(crowd.X[items])
     return X, answers, right < 0.3, crowd.shape_id[items]
 
@@ -46,7 +48,9 @@ def stand_in():
     slips = rng.random(answers.shape) < rng.uniform(0.05, 0.35, 30)
     answers = np.where(slips, rng.integers(10, size=answers.shape), answers)
     return (
-        PCA(40, whiten=True, random_state=0).fit_transform(np.hstack([X[first], X[second]])),
+        PCA(40, whiten=True, random_state=0).fit_transform(
+            np.hstack([X[first], X[second]])
+        ),
         answers,
         by_second,
         first,
@@ -82,7 +86,11 @@ lda = AnnotatorLDA(2, random_state=0).fit(X[~later], counts)
 
 from sklearn_l2d.metrics import consensus_agreement
 
-one_net = AnnotatorLDA(1, random_state=0).fit(X[~later], counts).predict_annotation_proba(X[later])[:, 0]
+one_net = (
+    AnnotatorLDA(1, random_state=0)
+    .fit(X[~later], counts)
+    .predict_annotation_proba(X[later])[:, 0]
+)
 
 
 def agreement_with_others(answers):
@@ -94,7 +102,11 @@ def agreement_with_others(answers):
         others = votes[own].copy()
         others[np.arange(len(own)), column[own]] -= 1
         seen = others.sum(1) > 0
-        shares.append(np.mean(others[seen, column[own][seen]] == others[seen].max(1)) if seen.any() else 0.5)
+        shares.append(
+            np.mean(others[seen, column[own][seen]] == others[seen].max(1))
+            if seen.any()
+            else 0.5
+        )
     return np.array(shares)
 
 
@@ -110,7 +122,10 @@ def scores(answers):
 ten = sample_identified(answers[later], 10, random_state=0)
 figure, axes = plt.subplots(3, 1, figsize=(7, 4.2), sharex=True, layout="constrained")
 for ax, (name, score) in zip(axes, scores(ten).items(), strict=True):
-    for group, label, colour in ((~minority, f"answers by {cue}", "C0"), (minority, f"answers by {other}", "C1")):
+    for group, label, colour in (
+        (~minority, f"answers by {cue}", "C0"),
+        (minority, f"answers by {other}", "C1"),
+    ):
         height = np.linspace(-1, 1, 30)[np.random.default_rng(1).permutation(30)][group]
         ax.plot(score[group], height, "o", color=colour, alpha=0.8, label=label)
     ax.set(yticks=[], ylim=(-1.4, 1.4), xlim=(-0.03, 1.03), title=name)
@@ -131,13 +146,28 @@ rows = []
 for size in (5, 10, 25, 50, 100):
     for draw in range(20):
         found = scores(sample_identified(answers[later], size, random_state=draw))
-        cut = {name: score > (score.min() + score.max()) / 2 for name, score in found.items()}
-        rows.append({"answers": size} | {name: adjusted_rand_score(minority, groups) for name, groups in cut.items()})
+        cut = {
+            name: score > (score.min() + score.max()) / 2
+            for name, score in found.items()
+        }
+        rows.append(
+            {"answers": size}
+            | {
+                name: adjusted_rand_score(minority, groups)
+                for name, groups in cut.items()
+            }
+        )
 rand = pd.DataFrame(rows).groupby("answers").mean()
 print(rand.round(2).to_string())
 
 _, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
-rand.plot(ax=ax, marker="o", logx=True, ylim=(-0.05, 1.05), xticks=rand.index, title=who)
-ax.set(xlabel="answers of each person", ylabel="adjusted Rand index", xticklabels=rand.index)
+rand.plot(
+    ax=ax, marker="o", logx=True, ylim=(-0.05, 1.05), xticks=rand.index, title=who
+)
+ax.set(
+    xlabel="answers of each person",
+    ylabel="adjusted Rand index",
+    xticklabels=rand.index,
+)
 ax.minorticks_off()
 plt.show()

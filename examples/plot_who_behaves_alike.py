@@ -38,7 +38,9 @@ from sklearn_l2d import AnnotatorLDA
 scaler = StandardScaler().fit(crowd.X_anonymous)
 X_archive = scaler.transform(crowd.X_anonymous)
 lda = AnnotatorLDA(n_clusters=2, random_state=0).fit(X_archive, crowd.counts)
-print(f"perplexity on the archive: {lda.perplexity(X_archive, crowd.counts):.2f} of 10 classes")
+print(
+    f"perplexity on the archive: {lda.perplexity(X_archive, crowd.counts):.2f} of 10 classes"
+)
 
 # %%
 # Which of them does each expert follow?
@@ -60,7 +62,9 @@ MembershipDisplay.from_estimator(lda, scaler.transform(crowd.X_identified), answ
 # But the more rows there are, the less a hundred labels can say about each of them, and members of a pair that look
 # alike in two behaviours part in three. Fewer are easier to read.
 
-models = {2: lda} | {k: AnnotatorLDA(k, random_state=0).fit(X_archive, crowd.counts) for k in (3, 4, 5)}
+models = {2: lda} | {
+    k: AnnotatorLDA(k, random_state=0).fit(X_archive, crowd.counts) for k in (3, 4, 5)
+}
 X_team = scaler.transform(crowd.X_identified)
 figure, axes = plt.subplots(2, 2, figsize=(9, 5.2), layout="constrained")
 for (k, model), ax in zip(models.items(), axes.flat, strict=True):
@@ -74,14 +78,22 @@ for (k, model), ax in zip(models.items(), axes.flat, strict=True):
 
 from sklearn_l2d.metrics import consensus_agreement
 
-one_net = AnnotatorLDA(n_clusters=1, random_state=0).fit(X_archive, crowd.counts).predict_annotation_proba(X_team)[:, 0]
+one_net = (
+    AnnotatorLDA(n_clusters=1, random_state=0)
+    .fit(X_archive, crowd.counts)
+    .predict_annotation_proba(X_team)[:, 0]
+)
 seen = crowd.annotations >= 0
 table = pd.DataFrame(
     {
         "cluster 0": lda.transform(X_team, answers)[:, 0],
         "one net": consensus_agreement(answers, one_net),
-        "its top answer": ((crowd.annotations == one_net.argmax(1)[:, None]) & seen).sum(0) / seen.sum(0),
-        "accuracy": ((crowd.annotations == crowd.y_identified[:, None]) & seen).sum(0) / seen.sum(0),
+        "its top answer": (
+            (crowd.annotations == one_net.argmax(1)[:, None]) & seen
+        ).sum(0)
+        / seen.sum(0),
+        "accuracy": ((crowd.annotations == crowd.y_identified[:, None]) & seen).sum(0)
+        / seen.sum(0),
     },
     index=crowd.experts,
 )
@@ -95,5 +107,7 @@ print(table.round(2).to_string())
 
 few = load_digits_crowd(n_identified=25)
 few_answers = pd.DataFrame(few.annotations, columns=few.experts)
-MembershipDisplay.from_estimator(lda, scaler.transform(few.X_identified), few_answers, std=True)
+MembershipDisplay.from_estimator(
+    lda, scaler.transform(few.X_identified), few_answers, std=True
+)
 plt.show()

@@ -142,7 +142,9 @@ def encode_votes(
     --------
     >>> import pandas as pd
     >>> from sklearn_l2d.annotations import encode_votes
-    >>> table = pd.DataFrame({"task": ["x", "x", "y"], "annotator": ["bob", "ann", "bob"], "label": [0, 1, 1]})
+    >>> table = pd.DataFrame(
+    ...     {"task": ["x", "x", "y"], "annotator": ["bob", "ann", "bob"], "label": [0, 1, 1]}
+    ... )
     >>> votes = encode_votes(table, tasks=["z", "y", "x"])
     >>> votes
     Votes(3 answers to 3 items by 2 annotators)

@@ -160,6 +160,14 @@ class Behaviours(nn.Module):
             consensus = None if self.phase == "em" else self.consensus(X)
         return None if self.phase == "consensus" else self.members(X), consensus
 
+    def get_extra_state(self):
+        """The phase belongs to the state of the module, as the weights do."""
+        return self.phase
+
+    def set_extra_state(self, state):
+        """Inverse of `get_extra_state`."""
+        self.phase = state
+
 
 class AgnosticRejector(nn.Module):
     """Logit of deferral for an item, by its class probabilities, and an expert, by a competence per class.

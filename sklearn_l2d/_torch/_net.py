@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 from skorch import NeuralNet
+from skorch.utils import get_map_location
 from tqdm.auto import tqdm
 
 from .._sklearn import Interval, StrOptions, warn
@@ -18,6 +19,7 @@ from ._modules import ModuleEnsemble, check_layers, check_module
 from ._seeding import OwnRandom, own_generator, own_state, resolve_device
 
 _OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
+_SETTINGS = "module", "optimizer", "lr", "batch_size", "device"  # of a net, with those of its optimiser
 _PREDICT_BATCH, _PREDICT_NUMBERS = 1024, 1 << 24  # rows at once, or as many as need so many numbers in a layer
 _LARGEST = 1e12  # output: beyond, float64 cannot tell apart logits that differ by less than 0.0001
 _SCALING = "scale the columns of X to similar sizes, for instance with StandardScaler"
@@ -58,8 +60,13 @@ def check_net(params, layers=("hidden_layer_sizes",)):
 class Net(NeuralNet):
     """skorch net over `Rows`; a subclass defines the loss in `batch_loss`.
 
+    A pickle or a file of a net holds settings and arrays, from which it is built anew: no tensor, no device, and of a
+    module only what is in its `state_dict`.
+
     Attributes
     ----------
+    context : dict
+        What `batch_loss` reads; each entry is an attribute, too.
     dtype : torch.dtype
         Floating type of the training.
     random : OwnRandom or None
@@ -67,6 +74,25 @@ class Net(NeuralNet):
     """
 
     schedule_ = random = None
+
+    def __getstate__(self):
+        return {
+            "settings": {
+                name: value for name, value in vars(self).items() if name in _SETTINGS or name.startswith("optimizer__")
+            },
+            "context": self.context,
+            "dtype": str(self.dtype).removeprefix("torch."),
+            "weights": _as_arrays(self.module_.state_dict()),
+            "optimizer_state": _as_arrays(self.optimizer_.state_dict()),
+        }
+
+    @own_state()
+    def __setstate__(self, state):
+        settings, device = state["settings"], state["settings"]["device"]
+        device = self._check_device(device, get_map_location(device))  # a net of a GPU goes on without one
+        _build(self, settings | {"device": device}, state["dtype"], state["context"], seed=0)
+        self.module_.load_state_dict(_as_tensors(state["weights"]))
+        self.optimizer_.load_state_dict(_as_tensors(state["optimizer_state"]))
 
     def batch_loss(self, logits, targets, X):
         """Loss of one batch, a scalar tensor; `targets` are on the device of the net."""
@@ -154,26 +180,55 @@ def build_net(kind, module, params, seed, **context):
     **context
         Attributes that `batch_loss` reads.
     """
-    optimizer, dtype = params["optimizer"], getattr(torch, params["dtype"])
-    net = kind(
-        module,
+    optimizer = params["optimizer"]
+    settings = {
+        "module": module,
+        "optimizer": _OPTIMIZERS[optimizer] if isinstance(optimizer, str) else optimizer,
+        "optimizer__weight_decay": params["weight_decay"],
+        "lr": params["lr"],
+        "batch_size": params["batch_size"],
+        "device": resolve_device(params["device"]),
+    }
+    if optimizer == "sgd":
+        settings["optimizer__momentum"] = params["momentum"]
+    net = object.__new__(kind)
+    _build(net, settings, params["dtype"], context, seed)
+    return net
+
+
+def _build(net, settings, dtype, context, seed):
+    """Make a new object a net, with initial weights from its own generator."""
+    NeuralNet.__init__(
+        net,
         criterion=torch.nn.Identity,
-        optimizer=_OPTIMIZERS[optimizer] if isinstance(optimizer, str) else optimizer,
-        optimizer__weight_decay=params["weight_decay"],
-        lr=params["lr"],
-        batch_size=params["batch_size"],
         train_split=None,
         predict_nonlinearity=None,
         callbacks="disable",
         verbose=0,
-        device=resolve_device(params["device"]),
-        **({"optimizer__momentum": params["momentum"]} if optimizer == "sgd" else {}),
+        **settings,
     )
-    vars(net).update(context, dtype=dtype)
+    vars(net).update(context, context=context, dtype=getattr(torch, dtype))
     with OwnRandom(own_generator(seed)):
         net.initialize()
-    net.module_.to(dtype)
-    return net
+    net.module_.to(net.dtype)
+
+
+def _as_arrays(state):
+    """A state of torch with arrays instead of tensors."""
+    return _mapped(state, lambda value: value.numpy(force=True).copy() if isinstance(value, torch.Tensor) else value)
+
+
+def _as_tensors(state):
+    """Inverse of `_as_arrays`; the arrays may be read-only."""
+    return _mapped(state, lambda value: torch.from_numpy(value.copy()) if isinstance(value, np.ndarray) else value)
+
+
+def _mapped(state, change):
+    if isinstance(state, dict):
+        return {name: _mapped(value, change) for name, value in state.items()}
+    if isinstance(state, list | tuple):
+        return type(state)(_mapped(value, change) for value in state)
+    return change(state)
 
 
 @own_state()

@@ -105,6 +105,7 @@ def build_annotation_net(params, items, n_classes, alpha, seed):
 def drop_consensus(net):
     """Remove the consensus net and the state of its optimiser."""
     net.module_.phase, net.module_.consensus = "em", None
+    net.module = partial(Behaviours, *net.module.args[:2], False)  # from which a pickle builds it anew
     net.initialize_optimizer()
 
 
@@ -390,7 +391,9 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     >>> from sklearn_l2d.cluster import AnnotatorLDA
     >>> from sklearn_l2d.datasets import load_digits_crowd
     >>> crowd = load_digits_crowd(random_state=0)
-    >>> lda = AnnotatorLDA(n_clusters=2, max_epochs=10, n_anchor_epochs=5, n_consensus_epochs=5, random_state=0)
+    >>> lda = AnnotatorLDA(
+    ...     n_clusters=2, max_epochs=10, n_anchor_epochs=5, n_consensus_epochs=5, random_state=0
+    ... )
     >>> lda.fit(crowd.X_anonymous, crowd.counts)
     AnnotatorLDA(...)
     >>> membership = lda.transform(crowd.X_identified, crowd.annotations)
@@ -724,7 +727,9 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         >>> from sklearn_l2d.cluster import AnnotatorLDA
         >>> from sklearn_l2d.datasets import load_digits_crowd
         >>> crowd = load_digits_crowd(random_state=0)
-        >>> lda = AnnotatorLDA(max_epochs=10, n_anchor_epochs=5, n_consensus_epochs=5, random_state=0)
+        >>> lda = AnnotatorLDA(
+        ...     max_epochs=10, n_anchor_epochs=5, n_consensus_epochs=5, random_state=0
+        ... )
         >>> lda = lda.fit(crowd.X_anonymous, crowd.counts)
         >>> pool, answers = crowd.X_identified, crowd.annotations[:, 0]
         >>> asked = lda.suggest_items(pool, n_items=5)

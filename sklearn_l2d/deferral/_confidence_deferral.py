@@ -124,7 +124,12 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
     >>> from sklearn_l2d.deferral import ConfidenceDeferral
     >>> crowd = load_digits_crowd(random_state=0)
     >>> team = ConfidenceDeferral(LogisticRegression(C=0.01), coverage=0.5, random_state=0)
-    >>> team.fit(crowd.X_identified, crowd.y_identified, annotations=crowd.annotations, X_unlabeled=crowd.X_anonymous)
+    >>> team.fit(
+    ...     crowd.X_identified,
+    ...     crowd.y_identified,
+    ...     annotations=crowd.annotations,
+    ...     X_unlabeled=crowd.X_anonymous,
+    ... )
     ConfidenceDeferral(...)
     >>> print(f"{team.coverage_:.2f}")
     0.50

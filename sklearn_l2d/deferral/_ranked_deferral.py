@@ -112,8 +112,15 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
     >>> from sklearn_l2d.datasets import load_digits_crowd
     >>> from sklearn_l2d.deferral import ConfidenceDeferral, RankedDeferral
     >>> crowd = load_digits_crowd(random_state=0)
-    >>> ranked = RankedDeferral(ConfidenceDeferral(LogisticRegression(C=0.01)), coverage=0.3, random_state=0)
-    >>> ranked.fit(crowd.X_identified, crowd.y_identified, annotations=crowd.annotations, X_unlabeled=crowd.X_anonymous)
+    >>> ranked = RankedDeferral(
+    ...     ConfidenceDeferral(LogisticRegression(C=0.01)), coverage=0.3, random_state=0
+    ... )
+    >>> ranked.fit(
+    ...     crowd.X_identified,
+    ...     crowd.y_identified,
+    ...     annotations=crowd.annotations,
+    ...     X_unlabeled=crowd.X_anonymous,
+    ... )
     RankedDeferral(...)
     >>> print(f"{ranked.coverage_:.2f}")
     0.30
