@@ -7,7 +7,12 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from api_reference import render  # noqa: E402
+import api_reference  # noqa: E402
+import changelog  # noqa: E402
+import choices  # noqa: E402
+import evidence  # noqa: E402
+from pictures.evidence import draw_answers, draw_areas  # noqa: E402
+from pictures.tree import draw_tree  # noqa: E402
 
 from sklearn_l2d import __version__  # noqa: E402
 
@@ -21,6 +26,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "mathml",
     "numpydoc",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
@@ -37,7 +43,11 @@ html_css_files = ["l2d.css"]
 html_math_renderer = "mathml"
 html_title = f"sklearn_l2d {version}"
 html_show_sourcelink = False
-html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
+html_theme_options = {
+    "logo": {"text": "sklearn_l2d"},  # the version would not fit a phone
+    "navigation_with_keys": False,
+    "show_prev_next": False,
+}
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
@@ -60,7 +70,16 @@ def _skip_inherited(app, what, name, obj, skip, options):
 def setup(app):
     generated = HERE / "generated"
     generated.mkdir(exist_ok=True)
-    page, text = generated / "api_reference.rst", render()
-    if not page.exists() or page.read_text(encoding="utf-8") != text:
-        page.write_text(text, encoding="utf-8")
+    sources = {
+        "api_reference.rst": api_reference,
+        "areas.inc": evidence,
+        "changelog.rst": changelog,
+        "choices.inc": choices,
+    }
+    for name, source in sources.items():
+        page, text = generated / name, source.render()
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
+    for name, draw in {"answers": draw_answers, "areas": draw_areas, "tree": draw_tree}.items():
+        draw(generated / f"{name}.svg")
     app.connect("autodoc-skip-member", _skip_inherited)
