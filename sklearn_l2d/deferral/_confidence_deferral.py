@@ -195,6 +195,9 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
     def _scores(self, items):
         return self._free_scores(items) + self.offsets_
 
+    def _explain_bounds(self, names, items, chosen):
+        return self._explain_offsets(names, items, chosen)
+
     def _free_scores(self, items):
         return self._compare(self._classifier_proba(items))
 

@@ -193,5 +193,10 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
     def _scores(self, items):
         return self._free_scores(items) + self.offsets_
 
+    def _explain_bounds(self, names, items, chosen):
+        if self.coverage is None:
+            return self.deferrer_._explain_bounds(names, items, chosen)
+        return self._explain_offsets(names, items, chosen)
+
     def _free_scores(self, items):
         return np.clip(self.deferrer_._target_scores(items), -_CERTAIN, _CERTAIN)
