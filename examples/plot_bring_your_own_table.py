@@ -115,5 +115,5 @@ from sklearn_l2d.inspection import MembershipDisplay
 display = MembershipDisplay.from_estimator(
     lda, scaler.transform(X_team), answers, std=True
 )
-display.ax_.set_title("Who answers like the crowd (cluster 0)?")
+display.ax_.set_title("Who answers like the crowd (behaviour 0)?")
 plt.show()

@@ -139,7 +139,7 @@ for ax in (left, right):
 plt.show()
 
 # %%
-# The table has the shares of cluster 0 behind the curve of "map", and in the last column the simple rival, agreement
+# The table has the shares of behaviour 0 behind the curve of "map", and in the last column the simple rival, agreement
 # with one net: whatever alpha is, both order the pairs in the same way.
 
 one_net = (

@@ -65,7 +65,7 @@ for shift, size in zip(np.linspace(-0.3, 0.3, len(sizes)), sizes, strict=True):
     )
 ax.set(
     xlabel="expert, named after the error rate in percent",
-    ylabel="share of cluster 0",
+    ylabel="share of behaviour 0",
     ylim=(-0.03, 1.03),
 )
 ax.set_xticks(people, crowd.experts)

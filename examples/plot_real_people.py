@@ -80,7 +80,7 @@ lda = AnnotatorLDA(2, random_state=0).fit(X[~later], counts)
 # %%
 # Ten answers of each
 # -------------------
-# Each dot is a person. The share of cluster 1, the behaviour that dissents from the crowd, has the two ways of looking
+# Each dot is a person. The share of behaviour 1, the behaviour that dissents from the crowd, has the two ways of looking
 # nearly apart. The simple rivals see the same ten answers: how well they agree with one net that is trained on the same
 # votes, and how often they say what most of the others say who saw the same picture.
 
@@ -113,7 +113,7 @@ def agreement_with_others(answers):
 def scores(answers):
     """What three methods make of the same answers, each larger for dissent."""
     return {
-        "share of cluster 1": lda.transform(X[later], answers)[:, 1],
+        "share of behaviour 1": lda.transform(X[later], answers)[:, 1],
         "disagreement with one net": 1 - consensus_agreement(answers, one_net),
         "disagreement with the others": 1 - agreement_with_others(answers),
     }

@@ -4,7 +4,7 @@ Who behaves alike?
 
 Six people label handwritten digits. Two of them rarely err, two err now and then, two often. The archive
 they left behind holds only votes: how many of them said "3", how many said "8", but not who. Can the
-archive still tell us what kinds of annotators there are, and can a handful of labels tell us which kind a
+archive still tell us what behaviours there are, and can a handful of labels tell us which kind a
 person is?
 """
 
@@ -27,9 +27,9 @@ print("answers of the six experts:", answers.head(3), sep="\n")
 # %%
 # Two behaviours from anonymous votes
 # -----------------------------------
-# The model never sees a name. Each of its two networks becomes a typical annotator: cluster 0 the one that
-# answers as the crowd does, cluster 1 the one that dissents. Nets want columns of one size, hence the scaler: on
-# the raw grey values the two behaviours stay so alike that every expert lands in cluster 0.
+# The model never sees a name. Each of its two networks becomes a behaviour: behaviour 0 the one that
+# answers as the crowd does, behaviour 1 the one that dissents. Nets want columns of one size, hence the scaler: on
+# the raw grey values the two behaviours stay so alike that every expert lands in behaviour 0.
 
 from sklearn.preprocessing import StandardScaler
 
@@ -46,8 +46,8 @@ print(
 # Which of them does each expert follow?
 # --------------------------------------
 # Each column of the heat map is one expert, named after the error rate that was simulated, in percent. The more
-# often an expert errs, the less of cluster 0 is in the column, although the training data could not name
-# anyone. Two clusters span one axis of agreement, and the three pairs lie along it; with a hundred labels each,
+# often an expert errs, the less of behaviour 0 is in the column, although the training data could not name
+# anyone. Two behaviours span one axis of agreement, and the three pairs lie along it; with a hundred labels each,
 # neighbours are not always told apart.
 
 from sklearn_l2d.inspection import MembershipDisplay
@@ -57,7 +57,7 @@ MembershipDisplay.from_estimator(lda, scaler.transform(crowd.X_identified), answ
 # %%
 # More behaviours, and the simple rivals
 # --------------------------------------
-# From two to five behaviours, side by side. The axis stays the same: cluster 0 agrees most, the last cluster dissents,
+# From two to five behaviours, side by side. The axis stays the same: behaviour 0 agrees most, the last behaviour dissents,
 # and what lies between is shared out among more rows. No further kinds of people appear, because these votes hold none.
 # But the more rows there are, the less a hundred labels can say about each of them, and members of a pair that look
 # alike in two behaviours part in three. Fewer are easier to read.
@@ -86,7 +86,7 @@ one_net = (
 seen = crowd.annotations >= 0
 table = pd.DataFrame(
     {
-        "cluster 0": lda.transform(X_team, answers)[:, 0],
+        "behaviour 0": lda.transform(X_team, answers)[:, 0],
         "one net": consensus_agreement(answers, one_net),
         "its top answer": (
             (crowd.annotations == one_net.argmax(1)[:, None]) & seen
