@@ -11,6 +11,8 @@ import api_reference  # noqa: E402
 import changelog  # noqa: E402
 import choices  # noqa: E402
 import evidence  # noqa: E402
+import scikit_learn  # noqa: E402
+from numpydoc.xref import DEFAULT_LINKS  # noqa: E402
 from pictures.evidence import draw_answers, draw_areas  # noqa: E402
 from pictures.tree import draw_tree  # noqa: E402
 
@@ -24,6 +26,7 @@ version = release = __version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "mathml",
     "numpydoc",
     "sphinx_design",
@@ -35,7 +38,12 @@ default_role = "code"  # single backticks in docstrings hold code
 
 autosummary_generate = True
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"  # names of methods would be cut off beside the page
 numpydoc_show_class_members = False  # the class template lists them
+numpydoc_xref_param_type = True
+numpydoc_xref_ignore = "all"  # but for these; numpydoc's own go to inventories that a build would have to fetch
+numpydoc_xref_aliases = {word: word for word in DEFAULT_LINKS} | scikit_learn.ALIASES
+intersphinx_mapping = {"sklearn": (scikit_learn.URL, "generated/scikit-learn.inv")}
 
 html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
@@ -58,6 +66,8 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "capture_repr": (),  # what is worth showing is printed
     "reference_url": {"sklearn_l2d": None},
+    "backreferences_dir": "generated/backreferences",
+    "doc_module": ("sklearn_l2d",),
 }
 
 
@@ -70,6 +80,7 @@ def _skip_inherited(app, what, name, obj, skip, options):
 def setup(app):
     generated = HERE / "generated"
     generated.mkdir(exist_ok=True)
+    (generated / "scikit-learn.inv").write_bytes(scikit_learn.render())
     sources = {
         "api_reference.rst": api_reference,
         "areas.inc": evidence,

@@ -1,5 +1,6 @@
 """The pages: what fits them, where their links lead, and formulas that need no network."""
 
+import importlib
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from check_links import broken_links
 from choices import WAYS, WISHES
 from docutils.utils.math import latex2mathml
 from evidence import CONTROLS, REAL, SIMULATED, answers, areas, read_table
+from scikit_learn import CLASSES, FUNCTIONS
 from sklearn.frozen import FrozenEstimator
 from sklearn.naive_bayes import GaussianNB
 
@@ -132,3 +134,9 @@ def test_the_changelog_becomes_a_page():
     markdown = "# Changelog\n\n## [Unreleased]\n\n- A [link](https://example.org/a) and `code`.\n"
     expected = "Changelog\n=========\n\nUnreleased\n----------\n\n- A `link <https://example.org/a>`__ and `code`.\n"
     assert render_changelog(markdown) == expected
+
+
+@pytest.mark.parametrize("name", CLASSES + FUNCTIONS)
+def test_what_pages_link_to_is_in_scikit_learn(name):
+    module, _, attribute = name.rpartition(".")
+    assert callable(getattr(importlib.import_module(module), attribute))
