@@ -93,6 +93,7 @@ for name, team in {"no limit": free, "limits": limited}.items():
 # the free colleague with the largest expected gain over the classifier. Where there is none, the classifier decides,
 # and a warning says how often; ``on_overflow="raise"`` refuses instead.
 
+import textwrap
 import warnings
 
 with warnings.catch_warnings(record=True) as caught:
@@ -101,7 +102,7 @@ with warnings.catch_warnings(record=True) as caught:
         X_test, available=np.array(crowd.experts) != "5B", capacity=40
     )
 print(today["expert"].value_counts())
-print(*(str(warning.message) for warning in caught), sep="\n")
+print(*(textwrap.fill(str(warning.message), 88) for warning in caught), sep="\n")
 
 # %%
 # Why an item went where it went.
