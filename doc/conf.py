@@ -51,7 +51,8 @@ html_css_files = ["l2d.css"]
 html_math_renderer = "mathml"
 html_title = f"sklearn_l2d {version}"
 html_show_sourcelink = False
-html_sidebars = dict.fromkeys(["getting_started", "glossary", "faq", "generated/changelog"], [])  # they have no section
+_WITHOUT_SECTION = ("getting_started", "glossary", "faq", "generated/changelog")
+html_sidebars = {page: [] for page in _WITHOUT_SECTION}
 html_theme_options = {
     "logo": {"text": "sklearn_l2d"},  # the version would not fit a phone
     "navigation_with_keys": False,
