@@ -105,7 +105,8 @@ print(today["expert"].value_counts())
 print(*(textwrap.fill(str(warning.message), 88) for warning in caught), sep="\n")
 
 # %%
-# Why an item went where it went.
+# Why an item went where it went: two of those that a bound has moved.
 
-print(limited.explain_deferral(X_test[:2]).T)
+why = limited.explain_deferral(X_test)
+print(why[why["forced by"] != ""].head(2).T)
 plt.show()
