@@ -7,7 +7,14 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from api_reference import render  # noqa: E402
+import api_reference  # noqa: E402
+import changelog  # noqa: E402
+import choices  # noqa: E402
+import evidence  # noqa: E402
+import scikit_learn  # noqa: E402
+from numpydoc.xref import DEFAULT_LINKS  # noqa: E402
+from pictures.evidence import draw_answers, draw_areas  # noqa: E402
+from pictures.tree import draw_tree  # noqa: E402
 
 from sklearn_l2d import __version__  # noqa: E402
 
@@ -19,8 +26,10 @@ version = release = __version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "sphinx.ext.intersphinx",
+    "mathml",
     "numpydoc",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
@@ -29,13 +38,26 @@ default_role = "code"  # single backticks in docstrings hold code
 
 autosummary_generate = True
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"  # names of methods would be cut off beside the page
 numpydoc_show_class_members = False  # the class template lists them
+numpydoc_xref_param_type = True
+numpydoc_xref_ignore = "all"  # but for these; numpydoc's own go to inventories that a build would have to fetch
+numpydoc_xref_aliases = {word: word for word in DEFAULT_LINKS} | scikit_learn.ALIASES
+intersphinx_mapping = {"sklearn": (scikit_learn.URL, "generated/scikit-learn.inv")}
 
 html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
+html_css_files = ["l2d.css"]
+html_math_renderer = "mathml"
 html_title = f"sklearn_l2d {version}"
 html_show_sourcelink = False
-html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
+_WITHOUT_SECTION = ("getting_started", "glossary", "faq", "generated/changelog")
+html_sidebars = {page: [] for page in _WITHOUT_SECTION}
+html_theme_options = {
+    "logo": {"text": "sklearn_l2d"},  # the version would not fit a phone
+    "navigation_with_keys": False,
+    "show_prev_next": False,
+}
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
@@ -46,6 +68,8 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "capture_repr": (),  # what is worth showing is printed
     "reference_url": {"sklearn_l2d": None},
+    "backreferences_dir": "generated/backreferences",
+    "doc_module": ("sklearn_l2d",),
 }
 
 
@@ -58,7 +82,17 @@ def _skip_inherited(app, what, name, obj, skip, options):
 def setup(app):
     generated = HERE / "generated"
     generated.mkdir(exist_ok=True)
-    page, text = generated / "api_reference.rst", render()
-    if not page.exists() or page.read_text(encoding="utf-8") != text:
-        page.write_text(text, encoding="utf-8")
+    (generated / "scikit-learn.inv").write_bytes(scikit_learn.render())
+    sources = {
+        "api_reference.rst": api_reference,
+        "areas.inc": evidence,
+        "changelog.rst": changelog,
+        "choices.inc": choices,
+    }
+    for name, source in sources.items():
+        page, text = generated / name, source.render()
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
+    for name, draw in {"answers": draw_answers, "areas": draw_areas, "tree": draw_tree}.items():
+        draw(generated / f"{name}.svg")
     app.connect("autodoc-skip-member", _skip_inherited)

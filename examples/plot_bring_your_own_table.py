@@ -21,7 +21,10 @@ import pandas as pd
 rng = np.random.default_rng(0)
 kind = np.repeat(["cat", "dog", "fox"], 150)
 corner = {"cat": (0, 0), "dog": (2, 0), "fox": (1, 2)}
-items = pd.DataFrame(np.array([corner[k] for k in kind]) + rng.normal(0, 0.6, (450, 2)), columns=["size", "colour"])
+items = pd.DataFrame(
+    np.array([corner[k] for k in kind]) + rng.normal(0, 0.6, (450, 2)),
+    columns=["size", "colour"],
+)
 items.insert(0, "task", [f"img{i:03d}" for i in range(450)])
 
 
@@ -33,11 +36,20 @@ def look(rows, chance_of_slip):
 
 old, new = np.split(rng.permutation(450), [350])
 long = [
-    pd.DataFrame({"task": items.task[old], "annotator": None, "label": look(old, p)}) for p in (0.05, 0.1, 0.6, 0.7)
+    pd.DataFrame({"task": items.task[old], "annotator": None, "label": look(old, p)})
+    for p in (0.05, 0.1, 0.6, 0.7)
 ]
 for name, chance_of_slip in {"ann": 0.05, "bob": 0.1, "eve": 0.7}.items():
     rows = rng.choice(new, 40, replace=False)
-    long.append(pd.DataFrame({"task": items.task[rows], "annotator": name, "label": look(rows, chance_of_slip)}))
+    long.append(
+        pd.DataFrame(
+            {
+                "task": items.task[rows],
+                "annotator": name,
+                "label": look(rows, chance_of_slip),
+            }
+        )
+    )
 labels_csv, items_csv = pd.concat(long).to_csv(index=False), items.to_csv(index=False)
 
 items = pd.read_csv(io.StringIO(items_csv), index_col="task")
@@ -100,6 +112,8 @@ import matplotlib.pyplot as plt
 
 from sklearn_l2d.inspection import MembershipDisplay
 
-display = MembershipDisplay.from_estimator(lda, scaler.transform(X_team), answers, std=True)
-display.ax_.set_title("Who answers like the crowd (cluster 0)?")
+display = MembershipDisplay.from_estimator(
+    lda, scaler.transform(X_team), answers, std=True
+)
+display.ax_.set_title("Who answers like the crowd (behaviour 0)?")
 plt.show()

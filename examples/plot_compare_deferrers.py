@@ -30,9 +30,13 @@ from sklearn_l2d.inspection import CoverageAccuracyDisplay
 
 crowd = load_digits_crowd()
 scaler = make_pipeline(PCA(8, random_state=0), StandardScaler()).fit(crowd.X_anonymous)
-X_archive, X, X_test = map(scaler.transform, (crowd.X_anonymous, crowd.X_identified, crowd.X_test))
+X_archive, X, X_test = map(
+    scaler.transform, (crowd.X_anonymous, crowd.X_identified, crowd.X_test)
+)
 labelled = {"annotations": crowd.annotations, "X_unlabeled": X_archive}
-lda = AnnotatorLDA(n_clusters=2, max_epochs=60, random_state=0).fit(X_archive, crowd.counts)
+lda = AnnotatorLDA(n_clusters=2, max_epochs=60, random_state=0).fit(
+    X_archive, crowd.counts
+)
 
 # %%
 # The teams
@@ -47,8 +51,12 @@ behaviours = {"clusterer": FrozenEstimator(lda)}
 families = {
     "Gates over groups": {
         "groups by record": deferral.ClusterDeferral(n_groups=3, **behaviours, **gated),
-        "paper's clusters, hard": deferral.ClusterDeferral(grouping="hard", prior_weight=0, **behaviours, **gated),
-        "paper's clusters, soft": deferral.ClusterDeferral(grouping="soft", prior_weight=0, **behaviours, **gated),
+        "paper's clusters, hard": deferral.ClusterDeferral(
+            grouping="hard", prior_weight=0, **behaviours, **gated
+        ),
+        "paper's clusters, soft": deferral.ClusterDeferral(
+            grouping="soft", prior_weight=0, **behaviours, **gated
+        ),
         "random expert": deferral.RandomExpertDeferral(**gated),
     },
     "Single experts, classifier given": {
@@ -99,24 +107,48 @@ for family in families.values():
 
 coverages = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 test = X_test, crowd.y_test, crowd.annotations_test
-figure, axes = plt.subplots(2, 2, figsize=(9, 7.4), sharex=True, sharey=True, layout="constrained")
+figure, axes = plt.subplots(
+    2, 2, figsize=(9, 7.4), sharex=True, sharey=True, layout="constrained"
+)
 rows = []
 for ax, (family, teams) in zip(axes.flat, families.items(), strict=True):
-    for color, (name, team) in zip(["C0", "C1", "C2", "C3"], teams.items(), strict=False):
+    for color, (name, team) in zip(
+        ["C0", "C1", "C2", "C3"], teams.items(), strict=False
+    ):
         ranked = team
         if not hasattr(team, "coverage_path"):
-            ranked = deferral.RankedDeferral(FrozenEstimator(team)).fit(X, crowd.y_identified, **labelled)
+            ranked = deferral.RankedDeferral(FrozenEstimator(team)).fit(
+                X, crowd.y_identified, **labelled
+            )
             own_coverage = np.mean(team.predict_deferral(X_test) < 0)
-            ax.plot(own_coverage, team.score(*test), "o", ms=11, mfc="none", mec=color, mew=1.6)
+            ax.plot(
+                own_coverage,
+                team.score(*test),
+                "o",
+                ms=11,
+                mfc="none",
+                mec=color,
+                mew=1.6,
+            )
         display = CoverageAccuracyDisplay.from_estimator(
-            ranked, *test, coverages=coverages, X_unlabeled=X_archive, ax=ax, name=name, color=color, markersize=3, lw=2
+            ranked,
+            *test,
+            coverages=coverages,
+            X_unlabeled=X_archive,
+            ax=ax,
+            name=name,
+            color=color,
+            markersize=3,
+            lw=2,
         )
         for other in set(axes.flat) - {ax}:
             other.plot(display.coverage, display.accuracy, color="0.88", lw=1, zorder=0)
         at = np.interp([0, 0.25, 0.5, 0.75, 1], display.coverage, display.accuracy)
         rows.append([family, name, display.area, *at])
     for (name, team), style in zip(references.items(), ["--", ":"], strict=True):
-        CoverageAccuracyDisplay.from_estimator(team, *test, ax=ax, name=name, color="k", marker="", lw=1, ls=style)
+        CoverageAccuracyDisplay.from_estimator(
+            team, *test, ax=ax, name=name, color="k", marker="", lw=1, ls=style
+        )
     ax.set_title(family, loc="left", fontsize=11)
     ax.legend(loc="lower left", fontsize=8, frameon=False)
     ax.label_outer()

@@ -28,7 +28,11 @@ from sklearn_l2d.model_selection import make_team_scorer
 crowd = load_digits_crowd()
 answers = pd.DataFrame(crowd.annotations, columns=crowd.experts)
 team = ClusterDeferral(
-    AnnotatorLDA(2, max_epochs=20), classifier=LogisticRegression(C=0.003), coverage=0.5, max_epochs=40, random_state=0
+    AnnotatorLDA(2, max_epochs=20),
+    classifier=LogisticRegression(C=0.003),
+    coverage=0.5,
+    max_epochs=40,
+    random_state=0,
 )
 pipeline = make_pipeline(StandardScaler(), team)
 
@@ -36,8 +40,15 @@ pipeline = make_pipeline(StandardScaler(), team)
 def show(search, *scores):
     """Print what was tried and the mean scores."""
     results = pd.DataFrame(search.cv_results_)
-    results["params"] = [", ".join(f"{k.split('__')[-1]}={v}" for k, v in row.items()) for row in results["params"]]
-    print(results[["params", *(f"mean_test_{score}" for score in scores)]].round(3).to_string(index=False))
+    results["params"] = [
+        ", ".join(f"{k.split('__')[-1]}={v}" for k, v in row.items())
+        for row in results["params"]
+    ]
+    print(
+        results[["params", *(f"mean_test_{score}" for score in scores)]]
+        .round(3)
+        .to_string(index=False)
+    )
 
 
 # %%
@@ -45,7 +56,9 @@ def show(search, *scores):
 # ----------------------------------------
 # `AnnotatedTarget` is an array of labels whose rows bring their annotations along.
 
-search = GridSearchCV(pipeline, {"clusterdeferral__grouping": ["profile", "hard"]}, cv=2)
+search = GridSearchCV(
+    pipeline, {"clusterdeferral__grouping": ["profile", "hard"]}, cv=2
+)
 search.fit(crowd.X_identified, AnnotatedTarget(crowd.y_identified, answers))
 show(search, "score")
 
@@ -63,8 +76,19 @@ scoring = {
     "vote": make_team_scorer(decision="vote"),
 }
 with config_context(enable_metadata_routing=True):
-    search = GridSearchCV(routed, {"clusterdeferral__coverage": [0.3, 0.7]}, scoring=scoring, refit="team", cv=2)
-    search.fit(crowd.X_identified, crowd.y_identified, annotations=answers, X_unlabeled=crowd.X_anonymous)
+    search = GridSearchCV(
+        routed,
+        {"clusterdeferral__coverage": [0.3, 0.7]},
+        scoring=scoring,
+        refit="team",
+        cv=2,
+    )
+    search.fit(
+        crowd.X_identified,
+        crowd.y_identified,
+        annotations=answers,
+        X_unlabeled=crowd.X_anonymous,
+    )
 show(search, *scoring)
 
 # %%
@@ -75,4 +99,6 @@ show(search, *scoring)
 scaler, best = search.best_estimator_[:-1], search.best_estimator_[-1]
 labels = best.predict_team(scaler.transform(crowd.X_test), crowd.annotations_test)
 print(f"team on the test items: {(labels == crowd.y_test).mean():.3f}")
-print(f"its classifier alone:   {(search.predict(crowd.X_test) == crowd.y_test).mean():.3f}")
+print(
+    f"its classifier alone:   {(search.predict(crowd.X_test) == crowd.y_test).mean():.3f}"
+)

@@ -33,7 +33,9 @@ known = {
 }
 
 classifier = GaussianNB(var_smoothing=0.1)
-panel = PanelDeferral(classifier, answers=1.0, random_state=0).fit(**known, X_unlabeled=crowd.X_anonymous)
+panel = PanelDeferral(classifier, answers=1.0, random_state=0).fit(
+    **known, X_unlabeled=crowd.X_anonymous
+)
 print(f"classifier alone: {np.mean(panel.predict(X) == y):.3f}")
 print(f"one answer per item on average: {panel.score(X, y, annotations=recorded):.3f}")
 
@@ -46,14 +48,17 @@ print(f"one answer per item on average: {panel.score(X, y, annotations=recorded)
 budgets = [0, 0.125, 0.25, 0.5, 0.75, 1, 1.5, 2, 3]
 path = panel.answers_path(budgets, crowd.X_anonymous)
 _, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
-AnswersAccuracyDisplay.from_estimators(path, X, y, recorded, name="panel", linewidth=2, ax=ax)
+AnswersAccuracyDisplay.from_estimators(
+    path, X, y, recorded, name="panel", linewidth=2, ax=ax
+)
 
 # %%
 # The simplest rival asks random people and takes the majority; the classifier breaks ties. Between whole numbers of
 # answers, the items of which the classifier is least sure get one more. The same people asked in the same order, but
 # their answers joined with the classifier, show how much comes from joining and how much from choosing whom to ask.
 
-unsure = panel.predict_proba(X).max(axis=1).argsort(kind="stable").argsort()  # 0 for the least sure item
+sure = panel.predict_proba(X).max(axis=1)
+unsure = sure.argsort(kind="stable").argsort()  # 0 for the least sure item
 order = np.random.default_rng(0).random(recorded.shape).argsort(axis=1).argsort(axis=1)
 
 
@@ -73,21 +78,33 @@ def by_majority(answers):
 joined = [np.mean(panel.predict_team(X, random_answers(b)) == y) for b in budgets]
 majority = [np.mean(by_majority(random_answers(b)) == y) for b in budgets]
 AnswersAccuracyDisplay.from_predictions(
-    budgets, joined, name="random people, joined with the classifier", linestyle="--", ax=ax
+    budgets,
+    joined,
+    name="random people, joined with the classifier",
+    linestyle="--",
+    ax=ax,
 )
-AnswersAccuracyDisplay.from_predictions(budgets, majority, name="random people, majority", linestyle="--", ax=ax)
+AnswersAccuracyDisplay.from_predictions(
+    budgets, majority, name="random people, majority", linestyle="--", ax=ax
+)
 
 # %%
 # :class:`~sklearn_l2d.deferral.ConfidenceDeferral` takes one answer or none: it asks whoever is likeliest to be right
 # where that is likelier than that the classifier is, and believes the answer.
 
-one = ConfidenceDeferral(classifier, coverage=0.5, random_state=0).fit(**known, X_unlabeled=crowd.X_anonymous)
+one = ConfidenceDeferral(classifier, coverage=0.5, random_state=0).fit(
+    **known, X_unlabeled=crowd.X_anonymous
+)
 shares, accuracy = [], []
 for deferrer in one.coverage_path([1, 0.875, 0.75, 0.5, 0.25, 0], crowd.X_anonymous):
     shares.append(np.mean(deferrer.predict_deferral(X) >= 0))
     accuracy.append(deferrer.score(X, y, annotations=recorded))
 AnswersAccuracyDisplay.from_predictions(
-    shares, accuracy, name="ConfidenceDeferral, one answer at most", linestyle="--", ax=ax
+    shares,
+    accuracy,
+    name="ConfidenceDeferral, one answer at most",
+    linestyle="--",
+    ax=ax,
 )
 ax.legend(loc="lower right", fontsize="small")
 
@@ -106,7 +123,8 @@ sure_before = panel.predict_team_proba(X, np.full_like(recorded, -1)).max(axis=1
 for n_answers in range(replay.n_answers.max() + 1):
     items = replay.n_answers == n_answers
     print(
-        f"{n_answers} answers: {items.sum():3d} items, the classifier is sure by {sure_before[items].mean():.2f}, "
+        f"{n_answers} answers: {items.sum():3d} items, "
+        f"the classifier is sure by {sure_before[items].mean():.2f}, "
         f"right on {np.mean(panel.predict(X)[items] == y[items]):.2f}; "
         f"in the end {np.mean(replay.labels[items] == y[items]):.2f}"
     )
@@ -120,7 +138,10 @@ for part, (name, items) in zip(figure.subfigures(2), order_of.items(), strict=Tr
     part.suptitle(name, fontsize="medium")
     for ax, item in zip(part.subplots(1, 7), items, strict=False):
         ax.imshow(X[item].reshape(8, 8), cmap="gray_r")
-        ax.set_title(f"{replay.n_answers[item]} answers:\nit is a {replay.labels[item]}", fontsize="small")
+        ax.set_title(
+            f"{replay.n_answers[item]} answers:\nit is a {replay.labels[item]}",
+            fontsize="small",
+        )
         ax.set_axis_off()
 
 # %%
@@ -133,7 +154,9 @@ item = order_of["most answers"][0]
 answers = np.full((1, len(crowd.experts)), -1)
 while True:
     told = panel.explain_deferral(X[[item]], answers).iloc[0]
-    print(f"label {told['label']}, sure by {told['confidence']:.2f}; next: {told['next']}")
+    print(
+        f"label {told['label']}, sure by {told['confidence']:.2f}; next: {told['next']}"
+    )
     who = panel.next_expert(X[[item]], answers)[0]
     if who < 0:
         break

@@ -27,23 +27,47 @@ lda = AnnotatorLDA(n_clusters=2, random_state=0).fit(X_archive, crowd.counts)
 from_all_labels = lda.transform(X, crowd.annotations_test)[:, 0]
 
 sizes = [10, 25, 50, 100, 200]
-answers = {size: sample_identified(crowd.annotations_test, size, random_state=1) for size in sizes}
+answers = {
+    size: sample_identified(crowd.annotations_test, size, random_state=1)
+    for size in sizes
+}
 
 # %%
 # The posterior of a membership is close to a bell around it, so that 1.645 standard deviations to both sides hold
 # 90 % of it: a 90 % credible interval. Bars are these intervals, cut at 0 and 1. Black lines are the memberships from
 # all 700 labels.
 
-colours = dict(zip(sizes, plt.cm.viridis(np.linspace(0, 0.85, len(sizes))), strict=True))
+colours = dict(
+    zip(sizes, plt.cm.viridis(np.linspace(0, 0.85, len(sizes))), strict=True)
+)
 people = np.arange(len(crowd.experts))
 figure, ax = plt.subplots(figsize=(8, 3.8), layout="constrained")
-ax.hlines(from_all_labels, people - 0.4, people + 0.4, color="black", linewidth=1, label="from all 700 labels")
+ax.hlines(
+    from_all_labels,
+    people - 0.4,
+    people + 0.4,
+    color="black",
+    linewidth=1,
+    label="from all 700 labels",
+)
 for shift, size in zip(np.linspace(-0.3, 0.3, len(sizes)), sizes, strict=True):
     membership, std = lda.transform(X, answers[size], return_std=True)
     centre, reach = membership[:, 0], 1.645 * std[:, 0]
     reach = np.array([np.minimum(reach, centre), np.minimum(reach, 1 - centre)])
-    ax.errorbar(people + shift, centre, yerr=reach, fmt="o", color=colours[size], capsize=3, label=f"{size} labels")
-ax.set(xlabel="expert, named after the error rate in percent", ylabel="share of cluster 0", ylim=(-0.03, 1.03))
+    ax.errorbar(
+        people + shift,
+        centre,
+        yerr=reach,
+        fmt="o",
+        color=colours[size],
+        capsize=3,
+        label=f"{size} labels",
+    )
+ax.set(
+    xlabel="expert, named after the error rate in percent",
+    ylabel="share of behaviour 0",
+    ylim=(-0.03, 1.03),
+)
 ax.set_xticks(people, crowd.experts)
 figure.legend(loc="outside right center", fontsize="small")
 
@@ -57,7 +81,11 @@ figure.legend(loc="outside right center", fontsize="small")
 
 from sklearn_l2d.metrics import consensus_agreement
 
-one_net = AnnotatorLDA(1, random_state=0).fit(X_archive, crowd.counts).predict_annotation_proba(X)[:, 0]
+one_net = (
+    AnnotatorLDA(1, random_state=0)
+    .fit(X_archive, crowd.counts)
+    .predict_annotation_proba(X)[:, 0]
+)
 better, worse = np.nonzero(crowd.groups[:, None] < crowd.groups)
 found = []
 for size in sizes:
@@ -89,7 +117,9 @@ print(found.round(2))
 
 halves, tenth = [slice(0, None, 2), slice(1, None, 2)], [slice(0, None, 10)]
 first, second, small = [
-    AnnotatorLDA(2, random_state=0).fit(X_archive[rows], crowd.counts[rows]).transform(X, crowd.annotations_test)[:, 0]
+    AnnotatorLDA(2, random_state=0)
+    .fit(X_archive[rows], crowd.counts[rows])
+    .transform(X, crowd.annotations_test)[:, 0]
     for rows in halves + tenth
 ]
 left_out = {
@@ -98,15 +128,25 @@ left_out = {
 }
 print(pd.Series(left_out).round(3))
 
-figure, (left, middle, right) = plt.subplots(1, 3, figsize=(10.5, 3.4), layout="constrained")
-found["coverage"].plot(ax=left, marker="o", ylim=(0.5, 1.02), title="interval holds the long-run value")
+figure, (left, middle, right) = plt.subplots(
+    1, 3, figsize=(10.5, 3.4), layout="constrained"
+)
+found["coverage"].plot(
+    ax=left, marker="o", ylim=(0.5, 1.02), title="interval holds the long-run value"
+)
 left.axhline(0.9, color="0.5", linestyle="--")
 left.text(200, 0.88, "promised: 0.9", ha="right", va="top", color="0.4")
-found["half width"].plot(ax=middle, marker="o", ylim=(0, None), title="half width of the interval")
+found["half width"].plot(
+    ax=middle, marker="o", ylim=(0, None), title="half width of the interval"
+)
 for name, distance in left_out.items():
     middle.axhline(distance, color="C3", linestyle=":")
-    middle.text(10, distance, name, ha="left", va="bottom", color="C3", fontsize="small")
-found[["ordered", "ordered by one net"]].plot(ax=right, marker="o", ylim=(0.5, 1.02), title="pairs in the right order")
+    middle.text(
+        10, distance, name, ha="left", va="bottom", color="C3", fontsize="small"
+    )
+found[["ordered", "ordered by one net"]].plot(
+    ax=right, marker="o", ylim=(0.5, 1.02), title="pairs in the right order"
+)
 right.legend(["memberships", "one net"])
 for ax in (left, middle, right):
     ax.set(xscale="log", xlabel="labels per expert", xticks=sizes, xticklabels=sizes)

@@ -22,15 +22,28 @@ from sklearn_l2d.datasets import load_digits_crowd
 
 crowd = load_digits_crowd()
 scaler = StandardScaler().fit(crowd.X_anonymous)
-X_archive, X, X_test = map(scaler.transform, (crowd.X_anonymous, crowd.X_identified, crowd.X_test))
+X_archive, X, X_test = map(
+    scaler.transform, (crowd.X_anonymous, crowd.X_identified, crowd.X_test)
+)
 answers = pd.DataFrame(crowd.annotations, columns=crowd.experts)
 answers_test = pd.DataFrame(crowd.annotations_test, columns=crowd.experts)
 
-lda = AnnotatorLDA(n_clusters=2, max_epochs=60, random_state=0).fit(X_archive, crowd.counts)
-team = ClusterDeferral(
-    FrozenEstimator(lda), n_groups=3, classifier=LogisticRegression(C=0.01), coverage=0.5, random_state=0
+lda = AnnotatorLDA(n_clusters=2, max_epochs=60, random_state=0).fit(
+    X_archive, crowd.counts
 )
-team.fit(X, crowd.y_identified, annotations=answers[["5A", "20C", "35E", "35F"]], X_unlabeled=X_archive)
+team = ClusterDeferral(
+    FrozenEstimator(lda),
+    n_groups=3,
+    classifier=LogisticRegression(C=0.01),
+    coverage=0.5,
+    random_state=0,
+)
+team.fit(
+    X,
+    crowd.y_identified,
+    annotations=answers[["5A", "20C", "35E", "35F"]],
+    X_unlabeled=X_archive,
+)
 
 history = {}
 
@@ -60,7 +73,9 @@ look("5A left")
 # without ``y`` the consensus of the behaviours takes the place of the truth.
 
 rows = answers.index[answers["5B"] >= 0][:25]
-team.onboard("5B", X[rows], answers.loc[rows, ["5B"]], y=crowd.y_identified[rows]).recalibrate(X_archive)
+team.onboard(
+    "5B", X[rows], answers.loc[rows, ["5B"]], y=crowd.y_identified[rows]
+).recalibrate(X_archive)
 look("5B joined")
 
 rows = answers.index[answers["20D"] >= 0][:25]
@@ -89,7 +104,10 @@ long = pd.DataFrame(
     {
         "task": asked.index,
         "annotator": asked["expert"],
-        "label": [answers_test.loc[int(item.removeprefix("item")), expert] for item, expert in asked["expert"].items()],
+        "label": [
+            answers_test.loc[int(item.removeprefix("item")), expert]
+            for item, expert in asked["expert"].items()
+        ],
     }
 )
 came_back = team.answers_to_annotations(long, route.index)

@@ -29,7 +29,9 @@ answers = pd.DataFrame(roster.annotations, columns=roster.experts)
 print("accuracy of everybody:", (roster.annotations == y[:, None]).mean(0).round(2))
 print("who is good at what:", *roster.specialties)
 
-X, X_test, y, y_test, answers, answers_test = train_test_split(X, y, answers, train_size=150, random_state=0)
+X, X_test, y, y_test, answers, answers_test = train_test_split(
+    X, y, answers, train_size=150, random_state=0
+)
 scaler = StandardScaler().fit(X)
 X, X_test = scaler.transform(X), scaler.transform(X_test)
 
@@ -45,7 +47,13 @@ teams = {
     "one group of all": {"omega": np.ones((12, 1)), "grouping": "hard"},
 }
 for name, how in teams.items():
-    team = ClusterDeferral(classifier=LogisticRegression(C=1e-3), coverage=0.5, max_epochs=100, random_state=0, **how)
+    team = ClusterDeferral(
+        classifier=LogisticRegression(C=1e-3),
+        coverage=0.5,
+        max_epochs=100,
+        random_state=0,
+        **how,
+    )
     teams[name] = team.fit(X, y, annotations=answers)
 
 # %%
@@ -61,8 +69,12 @@ for target, members in zip(found.targets_, found.omega_.T > 0, strict=True):
 right = (answers_test[list(found.experts_)].to_numpy() == y_test[:, None]).astype(float)
 by_class = np.array([right[y_test == digit].mean(0) for digit in range(10)])
 figure, ax = plt.subplots(figsize=(6, 2.6), layout="constrained")
-image = ax.imshow(found.selection_ @ by_class.T, vmin=0, vmax=1, cmap="Blues", aspect="auto")
-ax.set(xlabel="digit", ylabel="group", xticks=range(10), yticks=range(len(found.targets_)))
+image = ax.imshow(
+    found.selection_ @ by_class.T, vmin=0, vmax=1, cmap="Blues", aspect="auto"
+)
+ax.set(
+    xlabel="digit", ylabel="group", xticks=range(10), yticks=range(len(found.targets_))
+)
 figure.colorbar(image, ax=ax, label="share right")
 
 # %%
@@ -73,5 +85,7 @@ figure.colorbar(image, ax=ax, label="share right")
 
 _, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
 for name, team in teams.items():
-    CoverageAccuracyDisplay.from_estimator(team, X_test, y_test, answers_test, name=name, ax=ax)
+    CoverageAccuracyDisplay.from_estimator(
+        team, X_test, y_test, answers_test, name=name, ax=ax
+    )
 plt.show()

@@ -4,7 +4,7 @@ Who behaves alike?
 
 Six people label handwritten digits. Two of them rarely err, two err now and then, two often. The archive
 they left behind holds only votes: how many of them said "3", how many said "8", but not who. Can the
-archive still tell us what kinds of annotators there are, and can a handful of labels tell us which kind a
+archive still tell us what behaviours there are, and can a handful of labels tell us which kind a
 person is?
 """
 
@@ -27,9 +27,9 @@ print("answers of the six experts:", answers.head(3), sep="\n")
 # %%
 # Two behaviours from anonymous votes
 # -----------------------------------
-# The model never sees a name. Each of its two networks becomes a typical annotator: cluster 0 the one that
-# answers as the crowd does, cluster 1 the one that dissents. Nets want columns of one size, hence the scaler: on
-# the raw grey values the two behaviours stay so alike that every expert lands in cluster 0.
+# The model never sees a name. Each of its two networks becomes a behaviour: behaviour 0 the one that
+# answers as the crowd does, behaviour 1 the one that dissents. Nets want columns of one size, hence the scaler: on
+# the raw grey values the two behaviours stay so alike that every expert lands in behaviour 0.
 
 from sklearn.preprocessing import StandardScaler
 
@@ -38,14 +38,16 @@ from sklearn_l2d import AnnotatorLDA
 scaler = StandardScaler().fit(crowd.X_anonymous)
 X_archive = scaler.transform(crowd.X_anonymous)
 lda = AnnotatorLDA(n_clusters=2, random_state=0).fit(X_archive, crowd.counts)
-print(f"perplexity on the archive: {lda.perplexity(X_archive, crowd.counts):.2f} of 10 classes")
+print(
+    f"perplexity on the archive: {lda.perplexity(X_archive, crowd.counts):.2f} of 10 classes"
+)
 
 # %%
 # Which of them does each expert follow?
 # --------------------------------------
 # Each column of the heat map is one expert, named after the error rate that was simulated, in percent. The more
-# often an expert errs, the less of cluster 0 is in the column, although the training data could not name
-# anyone. Two clusters span one axis of agreement, and the three pairs lie along it; with a hundred labels each,
+# often an expert errs, the less of behaviour 0 is in the column, although the training data could not name
+# anyone. Two behaviours span one axis of agreement, and the three pairs lie along it; with a hundred labels each,
 # neighbours are not always told apart.
 
 from sklearn_l2d.inspection import MembershipDisplay
@@ -55,12 +57,14 @@ MembershipDisplay.from_estimator(lda, scaler.transform(crowd.X_identified), answ
 # %%
 # More behaviours, and the simple rivals
 # --------------------------------------
-# From two to five behaviours, side by side. The axis stays the same: cluster 0 agrees most, the last cluster dissents,
+# From two to five behaviours, side by side. The axis stays the same: behaviour 0 agrees most, the last behaviour dissents,
 # and what lies between is shared out among more rows. No further kinds of people appear, because these votes hold none.
 # But the more rows there are, the less a hundred labels can say about each of them, and members of a pair that look
 # alike in two behaviours part in three. Fewer are easier to read.
 
-models = {2: lda} | {k: AnnotatorLDA(k, random_state=0).fit(X_archive, crowd.counts) for k in (3, 4, 5)}
+models = {2: lda} | {
+    k: AnnotatorLDA(k, random_state=0).fit(X_archive, crowd.counts) for k in (3, 4, 5)
+}
 X_team = scaler.transform(crowd.X_identified)
 figure, axes = plt.subplots(2, 2, figsize=(9, 5.2), layout="constrained")
 for (k, model), ax in zip(models.items(), axes.flat, strict=True):
@@ -74,14 +78,22 @@ for (k, model), ax in zip(models.items(), axes.flat, strict=True):
 
 from sklearn_l2d.metrics import consensus_agreement
 
-one_net = AnnotatorLDA(n_clusters=1, random_state=0).fit(X_archive, crowd.counts).predict_annotation_proba(X_team)[:, 0]
+one_net = (
+    AnnotatorLDA(n_clusters=1, random_state=0)
+    .fit(X_archive, crowd.counts)
+    .predict_annotation_proba(X_team)[:, 0]
+)
 seen = crowd.annotations >= 0
 table = pd.DataFrame(
     {
-        "cluster 0": lda.transform(X_team, answers)[:, 0],
+        "behaviour 0": lda.transform(X_team, answers)[:, 0],
         "one net": consensus_agreement(answers, one_net),
-        "its top answer": ((crowd.annotations == one_net.argmax(1)[:, None]) & seen).sum(0) / seen.sum(0),
-        "accuracy": ((crowd.annotations == crowd.y_identified[:, None]) & seen).sum(0) / seen.sum(0),
+        "its top answer": (
+            (crowd.annotations == one_net.argmax(1)[:, None]) & seen
+        ).sum(0)
+        / seen.sum(0),
+        "accuracy": ((crowd.annotations == crowd.y_identified[:, None]) & seen).sum(0)
+        / seen.sum(0),
     },
     index=crowd.experts,
 )
@@ -95,5 +107,7 @@ print(table.round(2).to_string())
 
 few = load_digits_crowd(n_identified=25)
 few_answers = pd.DataFrame(few.annotations, columns=few.experts)
-MembershipDisplay.from_estimator(lda, scaler.transform(few.X_identified), few_answers, std=True)
+MembershipDisplay.from_estimator(
+    lda, scaler.transform(few.X_identified), few_answers, std=True
+)
 plt.show()

@@ -25,16 +25,24 @@ from sklearn_l2d.inspection import CoverageAccuracyDisplay, WorkloadDisplay
 
 crowd = load_digits_crowd()
 scaler = StandardScaler().fit(crowd.X_anonymous)
-X_archive, X, X_test = map(scaler.transform, (crowd.X_anonymous, crowd.X_identified, crowd.X_test))
+X_archive, X, X_test = map(
+    scaler.transform, (crowd.X_anonymous, crowd.X_identified, crowd.X_test)
+)
 answers = pd.DataFrame(crowd.annotations, columns=crowd.experts)
 answers_test = pd.DataFrame(crowd.annotations_test, columns=crowd.experts)
-lda = AnnotatorLDA(n_clusters=2, max_epochs=60, random_state=0).fit(X_archive, crowd.counts)
+lda = AnnotatorLDA(n_clusters=2, max_epochs=60, random_state=0).fit(
+    X_archive, crowd.counts
+)
 
 
 def fit_team(**limits):
     """Fit a gate; `FrozenEstimator` keeps the behaviours of the archive as they are."""
     team = ClusterDeferral(
-        FrozenEstimator(lda), classifier=LogisticRegression(C=0.01), coverage=0.5, random_state=0, **limits
+        FrozenEstimator(lda),
+        classifier=LogisticRegression(C=0.01),
+        coverage=0.5,
+        random_state=0,
+        **limits,
     )
     return team.fit(X, crowd.y_identified, annotations=answers, X_unlabeled=X_archive)
 
@@ -85,16 +93,20 @@ for name, team in {"no limit": free, "limits": limited}.items():
 # the free colleague with the largest expected gain over the classifier. Where there is none, the classifier decides,
 # and a warning says how often; ``on_overflow="raise"`` refuses instead.
 
+import textwrap
 import warnings
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    today = limited.route(X_test, available=np.array(crowd.experts) != "5B", capacity=40)
+    today = limited.route(
+        X_test, available=np.array(crowd.experts) != "5B", capacity=40
+    )
 print(today["expert"].value_counts())
-print(*(str(warning.message) for warning in caught), sep="\n")
+print(*(textwrap.fill(str(warning.message), 88) for warning in caught), sep="\n")
 
 # %%
-# Why an item went where it went.
+# Why an item went where it went: two of those that a bound has moved.
 
-print(limited.explain_deferral(X_test[:2]).T)
+why = limited.explain_deferral(X_test)
+print(why[why["forced by"] != ""].head(2).T)
 plt.show()

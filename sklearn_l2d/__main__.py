@@ -21,7 +21,7 @@ from ._cli._onboarding import (
     learn_behaviours,
     place_experts,
 )
-from ._cli._routing import MIN_EXPERTS, can_route, change_roster, form_team, judge_team
+from ._cli._routing import MIN_EXPERTS, can_route, change_roster, consider_coverages, form_team, judge_team
 from ._cli._tables import read_crowd, write_roster
 from .inspection import AnswersAccuracyDisplay, CoverageAccuracyDisplay, MembershipDisplay, WorkloadDisplay
 from .inspection._matplotlib import import_pyplot
@@ -265,6 +265,7 @@ def tell_routing(behaviours, crowd, settings, coverage, figure=None):
     verdict = judge_team(team)
     say(*_routing_report.tell_team(team))
     say(*_routing_report.tell_verdict(team, verdict))
+    say(*_routing_report.tell_advice(verdict, consider_coverages(team)))
     say(*_routing_report.tell_workload(team, verdict))
     say(*_routing_report.tell_change(change_roster(team, verdict)))
     if figure is not None:
@@ -296,8 +297,11 @@ def draw_team(team, verdict, path):
     CoverageAccuracyDisplay.from_estimator(
         team.gate, team.X, team.y, team.answers(team.gate), X_unlabeled=team.X_archive, name="team", ax=left
     )
-    rival = {"name": "least sure items to a random expert", "linestyle": ":", "ax": left}
-    CoverageAccuracyDisplay.from_predictions(**verdict.rival_curve, **rival)
+    curves = {name: CoverageAccuracyDisplay(**points) for name, points in verdict.rival_curves.items()}
+    for linestyle, (name, curve) in zip((":", "-."), curves.items(), strict=True):
+        curve.plot(name=name, linestyle=linestyle, ax=left)
+    rule = {"X_unlabeled": team.X_archive, "name": "ConfidenceDeferral", "linestyle": "--", "ax": left}
+    CoverageAccuracyDisplay.from_estimator(team.rule, team.X, team.y, team.answers(team.rule), **rule)
     WorkloadDisplay.from_predictions(
         [*verdict.workload, 1 - verdict.workload.sum()],
         experts=[team.experts[int(name)] for name in team.gate.experts_],

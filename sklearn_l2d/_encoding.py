@@ -513,7 +513,14 @@ class Votes:
     Examples
     --------
     >>> from sklearn_l2d.annotations import Votes
-    >>> votes = Votes([0, 2, 0], [0, 1, 1], [1, 0, 0], n_items=3, classes=["cat", "dog"], annotators=["ann", "bob"])
+    >>> votes = Votes(
+    ...     [0, 2, 0],
+    ...     [0, 1, 1],
+    ...     [1, 0, 0],
+    ...     n_items=3,
+    ...     classes=["cat", "dog"],
+    ...     annotators=["ann", "bob"],
+    ... )
     >>> votes
     Votes(3 answers to 3 items by 2 annotators)
     >>> votes.to_counts()

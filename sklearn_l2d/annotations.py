@@ -150,7 +150,9 @@ def encode_votes(
     --------
     >>> import pandas as pd
     >>> from sklearn_l2d.annotations import encode_votes
-    >>> table = pd.DataFrame({"task": ["x", "x", "y"], "annotator": ["bob", "ann", "bob"], "label": [0, 1, 1]})
+    >>> table = pd.DataFrame(
+    ...     {"task": ["x", "x", "y"], "annotator": ["bob", "ann", "bob"], "label": [0, 1, 1]}
+    ... )
     >>> votes = encode_votes(table, tasks=["z", "y", "x"])
     >>> votes
     Votes(3 answers to 3 items by 2 annotators)
@@ -503,10 +505,21 @@ def from_label_studio(export, *, question=None, task=None, multiple="error", dup
     >>> def answer(who, label, skipped=False):
     ...     result = [{"from_name": "pet", "type": "choices", "value": {"choices": [label]}}]
     ...     return {"completed_by": who, "result": result, "was_cancelled": skipped}
-    >>> from_label_studio([
-    ...     {"id": 1, "data": {"image": "a.jpg"}, "annotations": [answer(7, "cat"), answer(8, "dog")]},
-    ...     {"id": 2, "data": {"image": "b.jpg"}, "annotations": [answer(7, "dog"), answer(8, "cat", skipped=True)]},
-    ... ], task="image")[["task", "annotator", "label"]]
+    >>> from_label_studio(
+    ...     [
+    ...         {
+    ...             "id": 1,
+    ...             "data": {"image": "a.jpg"},
+    ...             "annotations": [answer(7, "cat"), answer(8, "dog")],
+    ...         },
+    ...         {
+    ...             "id": 2,
+    ...             "data": {"image": "b.jpg"},
+    ...             "annotations": [answer(7, "dog"), answer(8, "cat", skipped=True)],
+    ...         },
+    ...     ],
+    ...     task="image",
+    ... )[["task", "annotator", "label"]]
         task  annotator label
     0  a.jpg          7   cat
     1  a.jpg          8   dog
@@ -570,9 +583,20 @@ def from_zooniverse(
     >>> import json
     >>> import pandas as pd
     >>> from sklearn_l2d.annotations import from_zooniverse
-    >>> answers = [json.dumps([{"task": "T0", "value": value}]) for value in ["spiral", "round", "round"]]
-    >>> export = pd.DataFrame({"user_name": ["ann", "bob", "ann"], "annotations": answers, "subject_ids": [5, 5, 5]})
-    >>> from_zooniverse(export)[["task", "annotator", "label"]]  # the first answer of each person
+    >>> answers = [
+    ...     json.dumps([{"task": "T0", "value": value}])
+    ...     for value in ["spiral", "round", "round"]
+    ... ]
+    >>> export = pd.DataFrame(
+    ...     {
+    ...         "user_name": ["ann", "bob", "ann"],
+    ...         "annotations": answers,
+    ...         "subject_ids": [5, 5, 5],
+    ...     }
+    ... )
+    >>> from_zooniverse(export)[
+    ...     ["task", "annotator", "label"]
+    ... ]  # the first answer of each person
        task annotator   label
     0     5       ann  spiral
     1     5       bob   round
@@ -631,13 +655,15 @@ def from_mturk(export, *, question=None, task=None, multiple="error", duplicates
     --------
     >>> import pandas as pd
     >>> from sklearn_l2d.annotations import from_mturk
-    >>> export = pd.DataFrame({
-    ...     "HITId": ["3X", "3X", "3Y"],
-    ...     "WorkerId": ["A1", "A2", "A1"],
-    ...     "AssignmentStatus": ["Approved", "Rejected", "Submitted"],
-    ...     "Input.url": ["a.jpg", "a.jpg", "b.jpg"],
-    ...     "Answer.pet.label": ["cat", "dog", "dog"],
-    ... })
+    >>> export = pd.DataFrame(
+    ...     {
+    ...         "HITId": ["3X", "3X", "3Y"],
+    ...         "WorkerId": ["A1", "A2", "A1"],
+    ...         "AssignmentStatus": ["Approved", "Rejected", "Submitted"],
+    ...         "Input.url": ["a.jpg", "a.jpg", "b.jpg"],
+    ...         "Answer.pet.label": ["cat", "dog", "dog"],
+    ...     }
+    ... )
     >>> from_mturk(export, task="url")[["task", "annotator", "label"]]
         task annotator label
     0  a.jpg        A1   cat
@@ -701,10 +727,12 @@ def from_prodigy(export, *, question=None, task=None, multiple="error", duplicat
     --------
     >>> from sklearn_l2d.annotations import from_prodigy
     >>> shown = {"_input_hash": 5, "options": [{"id": "cat"}, {"id": "dog"}]}
-    >>> from_prodigy([
-    ...     {**shown, "accept": ["cat"], "answer": "accept", "_annotator_id": "pets-ann"},
-    ...     {**shown, "accept": [], "answer": "ignore", "_annotator_id": "pets-bob"},
-    ... ])[["task", "annotator", "label"]]
+    >>> from_prodigy(
+    ...     [
+    ...         {**shown, "accept": ["cat"], "answer": "accept", "_annotator_id": "pets-ann"},
+    ...         {**shown, "accept": [], "answer": "ignore", "_annotator_id": "pets-bob"},
+    ...     ]
+    ... )[["task", "annotator", "label"]]
        task annotator label
     0     5  pets-ann   cat
     """
@@ -753,10 +781,18 @@ def from_doccano(export, *, annotator=None, task=None, multiple="error"):
     Examples
     --------
     >>> from sklearn_l2d.annotations import from_doccano
-    >>> from_doccano({
-    ...     "ann": [{"id": 1, "text": "meow", "label": ["cat"]}, {"id": 2, "text": "woof", "label": []}],
-    ...     "bob": [{"id": 1, "text": "meow", "label": ["dog"]}, {"id": 2, "text": "woof", "label": ["dog"]}],
-    ... })[["task", "annotator", "label"]]
+    >>> from_doccano(
+    ...     {
+    ...         "ann": [
+    ...             {"id": 1, "text": "meow", "label": ["cat"]},
+    ...             {"id": 2, "text": "woof", "label": []},
+    ...         ],
+    ...         "bob": [
+    ...             {"id": 1, "text": "meow", "label": ["dog"]},
+    ...             {"id": 2, "text": "woof", "label": ["dog"]},
+    ...         ],
+    ...     }
+    ... )[["task", "annotator", "label"]]
        task annotator label
     0     1       ann   cat
     1     1       bob   dog
@@ -868,7 +904,9 @@ def to_label_studio(route, data=None, *, question, to_name, model_version="sklea
     --------
     >>> import pandas as pd
     >>> from sklearn_l2d.annotations import to_label_studio
-    >>> route = pd.DataFrame({"expert": ["ann"], "label": ["cat"], "confidence": [0.6]}, index=["a"])
+    >>> route = pd.DataFrame(
+    ...     {"expert": ["ann"], "label": ["cat"], "confidence": [0.6]}, index=["a"]
+    ... )
     >>> data = pd.DataFrame({"image": ["a.jpg"]}, index=["a"])
     >>> task = to_label_studio(route, data, question="pet", to_name="image")[0]
     >>> task["data"]

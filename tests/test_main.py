@@ -11,11 +11,21 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_l2d import __main__ as command
-from sklearn_l2d._cli._asking import CONFIDENCE, MAJORITY, PANEL, Asking, majority, random_people, surest_person
+from sklearn_l2d._cli._asking import (
+    BEST_MAJORITY,
+    CONFIDENCE,
+    PANEL,
+    RANDOM_MAJORITY,
+    Asking,
+    in_turns,
+    majority,
+    surest_person,
+)
 from sklearn_l2d._cli._asking_report import tell_asking
 from sklearn_l2d._cli._onboarding import Roster, agreement_with_others, group_agreement, rank_correlation
 from sklearn_l2d._cli._onboarding_report import tell_roster, tell_verdicts
-from sklearn_l2d._cli._routing import Team, judge_team
+from sklearn_l2d._cli._routing import Advice, Team, Verdict, consider_coverages, judge_team, measure_ability
+from sklearn_l2d._cli._routing_report import tell_advice
 from sklearn_l2d.datasets import load_digits_crowd
 
 QUICK = ["--quiet", "--epochs", "3"]
@@ -293,23 +303,78 @@ class TwoExperts:
 def test_rules_of_the_thumb_are_judged_by_hand():
     codes, y = np.array([[0, 1, 0], [1, 1, 1], [1, 0, 1], [0, 0, 1]]), np.array([0, 1, 1, 0])
     gate, ability = TwoExperts(), np.array([0.9, 0.6, 0.8])
-    verdict = judge_team(Team(gate, ["ann", "bob", "eve"], ability, None, None, np.zeros((4, 1)), codes, y))
+    verdict = judge_team(Team(gate, gate, ["ann", "bob", "eve"], ability, None, None, np.zeros((4, 1)), codes, y))
     # classifier right on items 0 and 3, ann on all, bob on 1 and 3; items 1 and 2 are those it is least sure of
     assert verdict.accuracy == {"classifier": 0.5, "random expert": 0.75, "best expert": 1.0, "team": 0.0}
     assert verdict.rivals["random items to a random expert"] == pytest.approx((0.5 + 0.75) / 2)
     assert verdict.rivals["least sure items to a random expert"] == pytest.approx((1 + 1 + 0.5 + 1) / 4)
-    assert verdict.rivals["least sure items to the best expert"] == 1
+    assert verdict.rivals["least sure items to the best who answered"] == 1
     assert (verdict.best_expert, verdict.best_answered, verdict.coverage) == ("ann", 1.0, 0.5)
     assert_allclose(verdict.workload, [0.25, 0.25])
-    assert_allclose(verdict.rival_curve["accuracy"][4], (1 + 1 + 0.5 + 1) / 4)
+    for name in ("least sure items to a random expert", "least sure items to the best who answered"):
+        assert_allclose(verdict.rival_curves[name]["accuracy"][4], verdict.rivals[name])
+    assert verdict.rival_curves["least sure items to the best who answered"]["human_accuracy"] == 1
+    assert verdict.rivals["ConfidenceDeferral"] == 0.0  # the stand-in for it
 
 
-def test_random_people_are_asked_in_turns():
+def test_the_next_best_stands_in_for_who_did_not_answer():
+    codes, y = np.array([[-1, 0, 0], [-1, 1, 1], [0, 0, 1], [-1, -1, 0]]), np.array([0, 0, 1, 0])
+    gate, ability = TwoExperts(), np.array([0.9, 0.6, 0.8])
+    found = judge_team(Team(gate, gate, ["ann", "bob", "eve"], ability, None, None, np.zeros((4, 1)), codes, y))
+    # least sure are items 1, 2: bob stands in for ann on item 1, ann answers item 2, and both are wrong
+    assert found.rivals["least sure items to the best who answered"] == pytest.approx((1 + 0 + 0 + 1) / 4)
+
+
+def test_ability_is_drawn_to_the_mean():
+    codes, y = np.array([[0, -1], [0, 1], [1, -1], [1, 1]]), np.array([0, 1, 1, 1])
+    assert_allclose(measure_ability(codes, y), [(3 + 5 * 5 / 6) / 9, (2 + 5 * 5 / 6) / 7])
+
+
+def test_classifier_and_people_are_compared_on_the_items_of_each():
+    class Moved(TwoExperts):
+        def coverage_path(self, coverages, X_unlabeled):
+            return [self] * len(coverages)
+
+        def decision_function(self, X):
+            return np.array([[0.5, 0.0], [0.5, 0.0], [0.2, 0.9], [0.1, 0.9]])
+
+    codes, y = np.array([[0, 1, 0], [1, 1, 1], [1, 0, 1], [0, 0, 1]]), np.array([0, 1, 1, 1])
+    gate = Moved()
+    team = Team(gate, gate, ["ann", "bob", "eve"], np.ones(3), None, None, np.zeros((4, 1)), codes, y)
+    advice = consider_coverages(team)
+    # the classifier says 0 always, and is right on item 0; ann is right on items 0, 1 and 2, bob on item 1
+    assert advice.kept == (2, 0.0, 0.25)
+    assert advice.asked == (2, 0.5, 0.75)
+    assert advice.accuracy.tolist() == [0.0] * 9
+
+
+@pytest.mark.parametrize(
+    ("kept", "asked", "best", "words"),
+    [
+        ((100, 0.4, 0.8), (100, 0.2, 0.9), 0.85, ["decides too much", "--coverage 0.1", "0.850"]),
+        ((100, 0.9, 0.5), (100, 0.8, 0.6), 0.85, ["decides too little", "--coverage 0.1"]),
+        ((100, 0.4, 0.8), (100, 0.2, 0.9), 0.6, ["No coverage is as good as ann alone, which reaches 0.800."]),
+        ((100, 0.8, 0.85), (100, 0.5, 0.9), 0.85, []),
+        ((0, np.nan, np.nan), (100, 0.5, 0.9), 0.85, []),
+    ],
+)
+def test_advice_is_given_where_the_other_side_is_better(kept, asked, best, words):
+    found = {"classifier": 0.3, "random expert": 0.7, "best expert": 0.8, "team": 0.7}
+    verdict = Verdict(found, {}, "ann", 1.0, 0.5, np.zeros(3), {})
+    advice = Advice(kept, asked, np.array([0.1, 0.5]), np.array([best, 0.5]))
+    story = "\n".join(tell_advice(verdict, advice))
+    assert all(part in story for part in words)
+    assert bool(story) == bool(words)
+
+
+def test_people_are_asked_in_turns():
     recorded = np.array([[0, 1, 1], [1, -1, 1], [-1, -1, 0]])
     proba = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]])
-    item, expert = random_people(proba, recorded, seed=0)
+    item, expert = in_turns(proba, recorded, np.random.default_rng(0).random((3, 3)))
     assert item.tolist() == [1, 2, 0, 1, 0, 0]  # least sure first, and everybody's first answer before a second one
     assert sorted(zip(item, expert, strict=True)) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 2), (2, 2)]
+    ranked, best = in_turns(proba, recorded, np.broadcast_to([0.3, 0.1, 0.2], (3, 3)))
+    assert list(zip(ranked, best, strict=True)) == [(1, 2), (2, 2), (0, 1), (1, 0), (0, 2), (0, 0)]
     labels = majority(proba, recorded, item[:3], expert[:3], np.array([0, 1]))
     assert labels.tolist() == [recorded[0, expert[2]], 1, 0]
     none = majority(proba, recorded, item[:0], expert[:0], np.array([0, 1]))
@@ -330,7 +395,7 @@ def test_the_surest_person_is_asked_where_the_classifier_is_less_sure():
 @pytest.mark.parametrize(
     ("panel", "majority_right", "one_right", "words"),
     [
-        (9, 5, 7, ["better than all three by 0.200 to 0.200 at every number", "random people more than 2.00"]),
+        (9, 5, 7, ["better than all of them by 0.200 to 0.200 at every number", "random people more than 2.00"]),
         (6, 5, 8, ["ConfidenceDeferral is better than the panel at 1.00, 2.00 answers per item, by up to 0.200"]),
         (7, 7, 5, ["The majority of random people is about as good as the panel", "random people 1.00"]),
         (4, 4, 4, ["The classifier alone is better than the panel at 1.00, 2.00 answers per item, by up to 0.200"]),
@@ -343,8 +408,16 @@ def test_where_something_simpler_is_better_the_story_says_so(panel, majority_rig
     asking = Asking(
         n_experts=3,
         n_labelled=20,
-        answers={PANEL: np.array([1.0, 2.0]), MAJORITY: np.array([1.0, 2.0]), CONFIDENCE: np.array([0.6, 0.6])},
-        right={PANEL: right(panel), MAJORITY: right(majority_right), CONFIDENCE: right(one_right)},
+        answers={
+            **dict.fromkeys([PANEL, RANDOM_MAJORITY, BEST_MAJORITY], np.array([1.0, 2.0])),
+            CONFIDENCE: np.array([0.6, 0.6]),
+        },
+        right={
+            PANEL: right(panel),
+            RANDOM_MAJORITY: right(majority_right),
+            BEST_MAJORITY: right(4),
+            CONFIDENCE: right(one_right),
+        },
         classifier_right=np.arange(10) < 6,
         one_answer=np.array([0.3, 0.5, 0.1, 0.1]),
     )

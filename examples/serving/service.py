@@ -65,7 +65,9 @@ class Desk:
         with self.lock:
             self._check(item)
             if expert not in self.experts or label not in self.labels:
-                raise ValueError(f"{expert!r} is not on the roster, or {label!r} is no class")
+                raise ValueError(
+                    f"{expert!r} is not on the roster, or {label!r} is no class"
+                )
             self.answers.setdefault(item, {})[expert] = label
             self.waiting.pop(item, None)
 
@@ -88,7 +90,11 @@ class Desk:
 
     def _annotations(self, item):
         answers = self.answers.get(item, {})
-        return pd.DataFrame([[answers.get(expert) for expert in self.experts]], columns=self.experts, dtype=object)
+        return pd.DataFrame(
+            [[answers.get(expert) for expert in self.experts]],
+            columns=self.experts,
+            dtype=object,
+        )
 
 
 def make_app(desk):

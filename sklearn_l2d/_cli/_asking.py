@@ -8,10 +8,11 @@ from sklearn.naive_bayes import GaussianNB
 from ..annotations import to_counts
 from ..deferral import ConfidenceDeferral, PanelDeferral
 from ._onboarding import fit_scaler
-from ._routing import with_truth
+from ._routing import measure_ability, with_truth
 
 BUDGETS = (0.25, 0.5, 1.0, 2.0, 3.0)
-PANEL, MAJORITY, CONFIDENCE = "panel", "majority of random people", "ConfidenceDeferral"
+PANEL, CONFIDENCE = "panel", "ConfidenceDeferral"
+RANDOM_MAJORITY, BEST_MAJORITY = "majority of random people", "majority of the best people"
 _MOST = 3  # answers to an item that are told apart
 
 
@@ -58,7 +59,13 @@ def count_answers(crowd, settings):
 
     classes, proba = panel.classes_, panel.predict_proba(X)
     one = ConfidenceDeferral(**fixed).fit(*data)
-    rivals = {MAJORITY: random_people(proba, recorded, settings.seed), CONFIDENCE: surest_person(one, X, recorded)}
+    chance = np.random.default_rng(settings.seed).random(recorded.shape)
+    ability = np.broadcast_to(measure_ability(data[2], data[1]), recorded.shape)
+    rivals = {
+        RANDOM_MAJORITY: in_turns(proba, recorded, chance),
+        BEST_MAJORITY: in_turns(proba, recorded, -ability),
+        CONFIDENCE: surest_person(one, X, recorded),
+    }
     for name, (item, expert) in rivals.items():
         asked = [slice(round(mean * len(y))) for mean in answers[PANEL]]
         answers[name] = np.array([len(item[part]) / len(y) for part in asked])
@@ -74,10 +81,12 @@ def count_answers(crowd, settings):
     )
 
 
-def random_people(proba, recorded, seed):
-    """Questions, the most urgent first: a random person about each item, then a second one; least sure items first."""
-    chance = np.where(recorded >= 0, np.random.default_rng(seed).random(recorded.shape), np.inf)
-    people = chance.argsort(axis=1)
+def in_turns(proba, recorded, order):
+    """Questions, the most urgent first: one person about each item, then a second one; least sure items first.
+
+    People are asked by `order`, the lowest first, a table with the shape of `recorded`.
+    """
+    people = np.where(recorded >= 0, order, np.inf).argsort(axis=1, kind="stable")
     item, turn = np.nonzero(np.take_along_axis(recorded, people, axis=1) >= 0)
     first = np.lexsort((proba.max(1)[item], turn))
     return item[first], people[item, turn][first]

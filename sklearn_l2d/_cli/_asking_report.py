@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._asking import CONFIDENCE, MAJORITY, PANEL
+from ._asking import BEST_MAJORITY, CONFIDENCE, PANEL, RANDOM_MAJORITY
 from ._onboarding_report import table
 
 _LEVEL = 0.005  # differences of accuracy that are called none
@@ -17,15 +17,16 @@ def tell_asking(asking):
         f"classifier. It learnt from\n{asking.n_labelled:,} identified items whose truth is known. Accuracy on "
         f"{len(asking.classifier_right):,} items kept for tests:"
     )
-    names = [PANEL, MAJORITY, CONFIDENCE]
+    names = [PANEL, BEST_MAJORITY, RANDOM_MAJORITY, CONFIDENCE]
     rows = [["0.00", *[f"{alone:.3f}"] * len(names)]]
     for at, mean in enumerate(answers):
         rows.append([f"{mean:.2f}", *(_cell(asking, name, at) for name in names)])
     yield from table(["answers per item", *names], rows)
     yield (
-        "Without answers the classifier decides. The majority leaves ties, and items that nobody is asked about, to "
-        "the\nclassifier. ConfidenceDeferral takes one answer at most, and only from somebody who is likelier to be "
-        "right\nthan the classifier; in brackets where it asks for fewer."
+        "Without answers the classifier decides. Majorities leave ties, and items that nobody is asked about, to the\n"
+        "classifier; the best people are those who were right most often. ConfidenceDeferral takes one answer at "
+        "most,\nand only from somebody who is likelier to be right than the classifier; in brackets where it asks for "
+        "fewer."
     )
     yield from _verdict(asking)
     none, one, two, more = (f"{share:.0%}" for share in asking.one_answer)
@@ -44,7 +45,8 @@ def _cell(asking, name, at):
 def _verdict(asking):
     """Every number of answers at which something simpler is better, or no worse."""
     panel, answers = asking.right[PANEL], asking.answers[PANEL]
-    rivals = {f"The {MAJORITY}": asking.right[MAJORITY], CONFIDENCE: asking.right[CONFIDENCE]}
+    majorities = (BEST_MAJORITY, RANDOM_MAJORITY)
+    rivals = {f"The {name}": asking.right[name] for name in majorities} | {CONFIDENCE: asking.right[CONFIDENCE]}
     rivals["The classifier alone"] = np.broadcast_to(asking.classifier_right, panel.shape)
     difference = np.array([panel.astype(float) - right for right in rivals.values()])  # rivals, budgets, items
     lead = difference.mean(2)
@@ -57,13 +59,15 @@ def _verdict(asking):
     least, ahead = lead[best, budgets], lead.min(0) >= _LEVEL
     if ahead.any():
         at = "every number of answers" if ahead.all() else f"{_listed(answers[ahead])} answers per item"
-        yield f"The panel is better than all three by {least[ahead].min():.3f} to {least[ahead].max():.3f} at {at}."
+        yield f"The panel is better than all of them by {least[ahead].min():.3f} to {least[ahead].max():.3f} at {at}."
     chance = 2 * difference[best, budgets].std(1) / np.sqrt(difference.shape[2])
     yield f"A difference from the best of them below {chance.max():.3f} may be chance."
     one = _at_one(asking)
-    enough = np.flatnonzero(asking.right[MAJORITY].mean(1) >= panel[one].mean())
-    needs = f"{answers[enough[0]]:.2f}" if len(enough) else f"more than {answers[-1]:.2f}"
-    yield f"What the panel reaches with {answers[one]:.2f} answers per item takes a majority of random people {needs}."
+    needs = []
+    for name in majorities:
+        enough = np.flatnonzero(asking.right[name].mean(1) >= panel[one].mean())
+        needs.append(f"a {name} {answers[enough[0]]:.2f}" if len(enough) else f"a {name} more than {answers[-1]:.2f}")
+    yield f"What the panel reaches with {answers[one]:.2f} answers per item takes\n{' and '.join(needs)}."
 
 
 def _listed(answers):

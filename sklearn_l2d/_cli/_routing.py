@@ -1,4 +1,4 @@
-"""The steps of the routing story: who decides at a requested coverage, what rivals reach, who leaves and who joins."""
+"""The steps of the routing story: who decides, what rivals reach, what to request, who leaves and who joins."""
 
 import copy
 from dataclasses import dataclass
@@ -7,23 +7,25 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.naive_bayes import GaussianNB
 
-from ..deferral import ClusterDeferral
+from ..deferral import ClusterDeferral, ConfidenceDeferral
 from ..metrics import team_accuracy, workload_distribution
 
 MIN_EXPERTS = 3  # somebody has to stay when one leaves and another has not yet joined
 N_NEWCOMER = 25  # labels from which the newcomer is placed
 _PRIOR = 5.0  # labels of average quality, lest the best expert be somebody who was right once
 _COVERAGES = np.arange(1, 10) / 10
+_RANDOM_RULE, _BEST_RULE = "least sure items to a random expert", "least sure items to the best who answered"
 
 
 @dataclass
 class Team:
-    """A fitted gate, and the items on which it is judged.
+    """A fitted gate, the rule without training that it is compared with, and the items on which both are judged.
 
     The experts of the gate are named by their columns; the last one is the newcomer, whom it has not met.
     """
 
     gate: ClusterDeferral
+    rule: ConfidenceDeferral
     experts: list
     ability: np.ndarray
     X_archive: np.ndarray
@@ -61,8 +63,8 @@ class Verdict:
         Of the team, achieved on the test items.
     workload : ndarray of shape (n_experts,)
         Shares of the test items.
-    rival_curve : dict
-        Arguments of `CoverageAccuracyDisplay.from_predictions` for the least sure items to a random expert.
+    rival_curves : dict of str to dict
+        Arguments of `CoverageAccuracyDisplay.from_predictions` for the rules that take the least sure items.
     """
 
     accuracy: dict
@@ -71,7 +73,26 @@ class Verdict:
     best_answered: float
     coverage: float
     workload: np.ndarray
-    rival_curve: dict
+    rival_curves: dict
+
+
+@dataclass
+class Advice:
+    """What another coverage would give, and who is right where now.
+
+    Attributes
+    ----------
+    kept, asked : tuple of (int, float, float)
+        Of the items that the classifier decides, and of the others: how many there are, and how often the classifier
+        and the people whom the gate prefers would be right on them.
+    requested, accuracy : ndarray of shape (n_coverages,)
+        Coverages, and the accuracy of the team when each is requested.
+    """
+
+    kept: tuple
+    asked: tuple
+    requested: np.ndarray
+    accuracy: np.ndarray
 
 
 @dataclass
@@ -91,32 +112,41 @@ def can_route(crowd):
     return crowd.X_test is not None and len(with_truth(crowd)[1]) >= MIN_EXPERTS
 
 
+def measure_ability(codes, y):
+    """How often each expert is right on items of known truth, drawn towards the mean of all."""
+    answered, right = codes >= 0, codes == y[:, None]
+    mean = right.sum() / answered.sum()
+    return (right.sum(0) + _PRIOR * mean) / (answered.sum(0) + _PRIOR)
+
+
 def form_team(behaviours, crowd, settings, coverage):
     """Fit a gate to the identified items whose truth is known, with all experts but one."""
     rows, active = with_truth(crowd)
     codes, y = crowd.annotations[np.ix_(rows, active)], crowd.y_identified[rows]
-    answered, right = codes >= 0, codes == y[:, None]
-    mean = right.sum() / answered.sum()
-    ability = (right.sum(0) + _PRIOR * mean) / (answered.sum(0) + _PRIOR)
+    ability = measure_ability(codes, y)
     second = np.argsort(-ability, kind="stable")[1]  # somebody who is worth taking in
     order = np.append(np.delete(np.arange(len(active)), second), second)
     codes, active, ability = codes[:, order], active[order], ability[order]
 
     X, X_archive = behaviours.scaler.transform(crowd.X_identified[rows]), behaviours.scaler.transform(crowd.X)
+    classifier = GaussianNB(var_smoothing=0.1)  # at once, on any number of items and features
     gate = ClusterDeferral(
         FrozenEstimator(behaviours.lda),
-        classifier=GaussianNB(var_smoothing=0.1),  # at once, on any number of items and features
+        classifier=classifier,
         coverage=coverage,
         max_epochs=2 * settings.epochs,
         verbose=2 if settings.progress else 0,
         random_state=settings.seed,
     )
-    gate.fit(X, y, annotations=codes[:, :-1], X_unlabeled=X_archive)
+    rule = ConfidenceDeferral(classifier, coverage=coverage, random_state=settings.seed)
+    for deferrer in (gate, rule):
+        deferrer.fit(X, y, annotations=codes[:, :-1], X_unlabeled=X_archive)
 
     known = np.flatnonzero(codes[:, -1] >= 0)[:N_NEWCOMER]
     test = (crowd.annotations_test[:, active] >= 0).any(1)
     return Team(
         gate,
+        rule,
         experts=[crowd.experts[m] for m in active],
         ability=ability,
         X_archive=X_archive,
@@ -139,9 +169,9 @@ def judge_team(team):
 
     everybody, everywhere = np.ones(n_experts), np.ones(len(right), dtype=bool)
     best = int(team.ability[:-1].argmax())
-    alone = np.eye(n_experts)[best]
     answered = codes[:, best] >= 0
     unsure = np.argsort(gate.predict_proba(team.X).max(1), kind="stable")
+    there = _best_who_answered(codes, team.ability[:-1])
 
     def least_sure(coverage):
         asked = np.zeros(len(right), dtype=bool)
@@ -150,12 +180,10 @@ def judge_team(team):
 
     coverage = team.coverage(gate)
     people = decided_by(everywhere, everybody)
-    rivals = {
-        "random items to a random expert": coverage * right.mean() + (1 - coverage) * people,
-        "least sure items to a random expert": decided_by(least_sure(coverage), everybody),
+    rules = {
+        _RANDOM_RULE: lambda c: decided_by(least_sure(c), everybody),
+        _BEST_RULE: lambda c: float(np.mean(np.where(least_sure(c) & (there >= 0), there == team.y, right))),
     }
-    if answered.all():
-        rivals["least sure items to the best expert"] = decided_by(least_sure(coverage), alone)
     return Verdict(
         accuracy={
             "classifier": float(right.mean()),
@@ -163,18 +191,50 @@ def judge_team(team):
             "best expert": float((codes[answered, best] == team.y[answered]).mean()) if answered.any() else np.nan,
             "team": team.accuracy(gate),
         },
-        rivals=rivals,
+        rivals={
+            "random items to a random expert": coverage * right.mean() + (1 - coverage) * people,
+            **{name: rule(coverage) for name, rule in rules.items()},
+            "ConfidenceDeferral": team.accuracy(team.rule),
+        },
         best_expert=team.experts[best],
         best_answered=float(answered.mean()),
         coverage=coverage,
         workload=workload_distribution(gate.predict_deferral(team.X), gate.selection_, codes, missing_label=-1)[:-1],
-        rival_curve={
-            "coverage": _COVERAGES,
-            "accuracy": [decided_by(least_sure(c), everybody) for c in _COVERAGES],
-            "human_accuracy": people,
-            "classifier_accuracy": right.mean(),
+        rival_curves={
+            name: {
+                "coverage": _COVERAGES,
+                "accuracy": [rule(c) for c in _COVERAGES],
+                "human_accuracy": rule(0.0),
+                "classifier_accuracy": right.mean(),
+            }
+            for name, rule in rules.items()
         },
     )
+
+
+def _best_who_answered(codes, ability):
+    """Answers of the ablest expert who gave one to each item, -1 where nobody did."""
+    order = np.argsort(-ability, kind="stable")
+    first = (codes[:, order] >= 0).argmax(1)
+    return codes[np.arange(len(codes)), order[first]]
+
+
+def consider_coverages(team):
+    """Compare the classifier with people on the items of each, and try other coverages; nothing is trained."""
+    gate, codes = team.gate, team.answers(team.gate)
+    labels, keeps = gate.predict(team.X), gate.predict_deferral(team.X) < 0
+    preferred = gate.decision_function(team.X)[:, :-1].argmax(1)
+
+    def right_on(where):
+        if not where.any():
+            return 0, np.nan, np.nan
+        found = team.y[where], preferred[where], labels[where], codes[where]
+        people = team_accuracy(*found, gate.selection_, missing_label=-1)
+        return int(where.sum()), float(np.mean(labels[where] == team.y[where])), people
+
+    path = gate.coverage_path(_COVERAGES, team.X_archive)
+    accuracy = np.array([team.accuracy(moved) for moved in path])
+    return Advice(right_on(keeps), right_on(~keeps), _COVERAGES, accuracy)
 
 
 def change_roster(team, verdict):

@@ -4,6 +4,8 @@ import numpy as np
 
 from ._onboarding_report import table
 
+_NEARLY_ALL = 0.95  # of the items, of somebody who might decide all of them
+
 
 def tell_team(team):
     """Who learns to decide, and from what."""
@@ -41,6 +43,34 @@ def tell_verdict(team, verdict):
         f"{_compare(found['team'] - verdict.rivals[rule])} the best simple rule, {rule}.\n"
         f"Differences below {np.sqrt(1 / len(team.y)):.2f} may be chance."
     )
+
+
+def tell_advice(verdict, advice):
+    """Whether the classifier decides too much or too little, and what to request instead; nothing where all is well."""
+    for (n, classifier, people), much, items in (
+        (advice.kept, 1, "the items that it decides"),
+        (advice.asked, -1, "the items that people are asked about"),
+    ):
+        if n == 0 or much * (people - classifier) < np.sqrt(1 / n):
+            continue
+        best = int(advice.accuracy.argmax())
+        requested, accuracy = advice.requested[best], advice.accuracy[best]
+        yield (
+            f"The classifier decides too {'much' if much > 0 else 'little'}: on {items} it is right on "
+            f"{classifier:.3f},\nand the people whom the gate would ask on {people:.3f}."
+        )
+        if accuracy > verdict.accuracy["team"]:
+            yield (
+                f"Of the coverages {advice.requested[0]:.1f} to {advice.requested[-1]:.1f}, {requested:.1f} was best "
+                f"on these items, with {accuracy:.3f}: request it by --coverage {requested:.1f},\n"
+                "and judge it on other items."
+            )
+        alone = {"the classifier alone": verdict.accuracy["classifier"]}
+        if verdict.best_answered >= _NEARLY_ALL:
+            alone[f"{verdict.best_expert} alone"] = verdict.accuracy["best expert"]
+        simple = max(alone, key=alone.get)
+        if alone[simple] > accuracy:
+            yield f"No coverage is as good as {simple}, which reaches {alone[simple]:.3f}."
 
 
 def tell_workload(team, verdict):

@@ -69,7 +69,9 @@ def assign_members(targets, weights, keys, available=None, capacity=None):
     >>> import numpy as np
     >>> from sklearn_l2d._numerics._assignment import assign_members
     >>> from sklearn_l2d._numerics._keyed import number_keys
-    >>> experts = assign_members(np.zeros(4000, int), np.array([[0.75, 0.25]]), number_keys(np.arange(4000)))
+    >>> experts = assign_members(
+    ...     np.zeros(4000, int), np.array([[0.75, 0.25]]), number_keys(np.arange(4000))
+    ... )
     >>> bool(abs(np.mean(experts == 0) - 0.75) < 0.02)
     True
     """

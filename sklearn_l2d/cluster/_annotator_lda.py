@@ -392,7 +392,9 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
     >>> from sklearn_l2d.cluster import AnnotatorLDA
     >>> from sklearn_l2d.datasets import load_digits_crowd
     >>> crowd = load_digits_crowd(random_state=0)
-    >>> lda = AnnotatorLDA(n_clusters=2, max_epochs=10, n_anchor_epochs=5, n_consensus_epochs=5, random_state=0)
+    >>> lda = AnnotatorLDA(
+    ...     n_clusters=2, max_epochs=10, n_anchor_epochs=5, n_consensus_epochs=5, random_state=0
+    ... )
     >>> lda.fit(crowd.X_anonymous, crowd.counts)
     AnnotatorLDA(...)
     >>> membership = lda.transform(crowd.X_identified, crowd.annotations)
@@ -726,7 +728,9 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         >>> from sklearn_l2d.cluster import AnnotatorLDA
         >>> from sklearn_l2d.datasets import load_digits_crowd
         >>> crowd = load_digits_crowd(random_state=0)
-        >>> lda = AnnotatorLDA(max_epochs=10, n_anchor_epochs=5, n_consensus_epochs=5, random_state=0)
+        >>> lda = AnnotatorLDA(
+        ...     max_epochs=10, n_anchor_epochs=5, n_consensus_epochs=5, random_state=0
+        ... )
         >>> lda = lda.fit(crowd.X_anonymous, crowd.counts)
         >>> pool, answers = crowd.X_identified, crowd.annotations[:, 0]
         >>> asked = lda.suggest_items(pool, n_items=5)

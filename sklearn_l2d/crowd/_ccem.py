@@ -59,6 +59,8 @@ class CCEMClassifier(CrowdNetClassifier):
     >>> from sklearn_l2d.datasets import load_digits_crowd
     >>> crowd = load_digits_crowd(random_state=0)
     >>> net = CCEMClassifier(max_epochs=20, random_state=0)
-    >>> net.fit(crowd.X_identified, annotations=crowd.annotations).score(crowd.X_test, crowd.y_test) > 0.6
+    >>> net.fit(crowd.X_identified, annotations=crowd.annotations).score(
+    ...     crowd.X_test, crowd.y_test
+    ... ) > 0.6
     True
     """

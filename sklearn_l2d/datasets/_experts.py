@@ -136,7 +136,9 @@ def make_expert_groups(
     --------
     >>> from sklearn.datasets import load_iris
     >>> from sklearn_l2d.datasets import make_expert_groups
-    >>> roster = make_expert_groups(*load_iris(return_X_y=True), n_groups=2, n_per_group=3, random_state=0)
+    >>> roster = make_expert_groups(
+    ...     *load_iris(return_X_y=True), n_groups=2, n_per_group=3, random_state=0
+    ... )
     >>> roster.experts.tolist()
     ['5-0', '5-1', '5-2', '50-0', '50-1', '50-2']
     """

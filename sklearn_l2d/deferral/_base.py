@@ -581,7 +581,9 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             One row per item with the columns ``chosen``, ``prediction`` (the label of the classifier) and, for every
             target and the classifier, ``preference of ...`` (`predict_deferral_proba`) and ``expected correctness of
             ...``. The expected correctness of a target is the correctness of its members per class, weighted by the
-            classifier's probabilities.
+            classifier's probabilities. Where a coverage or workloads are requested, ``without bounds`` is who has the
+            largest score before they are calibrated, and ``forced by`` names the parameters that made the difference,
+            "" where none did.
         """
         check_is_fitted(self)
         items = self._check_items(X)
@@ -590,7 +592,8 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         names = [*self.targets_, "classifier"]
         labels = self.classifier_.predict(items.given)
         chosen = Duel.of(scores).chosen
-        return explanation_table(names, chosen, labels, self._explain_scores(names, scores), correctness, _index(X))
+        scored = self._explain_bounds(names, items, chosen) | self._explain_scores(names, scores)
+        return explanation_table(names, chosen, labels, scored, correctness, _index(X))
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "classifier_")
@@ -675,6 +678,10 @@ class BaseDeferrer(ClassifierMixin, Estimator):
     def _explain_scores(self, names, scores):
         """Columns of `explain_deferral` that follow from the scores of targets and classifier with these names."""
         return {f"preference of {n}": p for n, p in zip(names, preferences(scores).T, strict=True)}
+
+    def _explain_bounds(self, names, items, chosen):
+        """Columns of `explain_deferral` that say where a requested bound changed who of `names` is chosen."""
+        return {}
 
     # Fitting.
 

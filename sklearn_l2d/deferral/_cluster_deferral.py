@@ -279,9 +279,18 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
     >>> from sklearn_l2d.deferral import ClusterDeferral
     >>> crowd = load_digits_crowd(random_state=0)
     >>> gate = ClusterDeferral(
-    ...     n_groups=3, coverage=0.5, classifier=LogisticRegression(C=0.01), max_epochs=50, random_state=0
+    ...     n_groups=3,
+    ...     coverage=0.5,
+    ...     classifier=LogisticRegression(C=0.01),
+    ...     max_epochs=50,
+    ...     random_state=0,
     ... )
-    >>> gate.fit(crowd.X_identified, crowd.y_identified, annotations=crowd.annotations, X_unlabeled=crowd.X_anonymous)
+    >>> gate.fit(
+    ...     crowd.X_identified,
+    ...     crowd.y_identified,
+    ...     annotations=crowd.annotations,
+    ...     X_unlabeled=crowd.X_anonymous,
+    ... )
     ClusterDeferral(...)
     >>> print(f"{gate.coverage_:.2f}")
     0.50

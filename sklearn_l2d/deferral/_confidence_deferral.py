@@ -124,7 +124,12 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
     >>> from sklearn_l2d.deferral import ConfidenceDeferral
     >>> crowd = load_digits_crowd(random_state=0)
     >>> team = ConfidenceDeferral(LogisticRegression(C=0.01), coverage=0.5, random_state=0)
-    >>> team.fit(crowd.X_identified, crowd.y_identified, annotations=crowd.annotations, X_unlabeled=crowd.X_anonymous)
+    >>> team.fit(
+    ...     crowd.X_identified,
+    ...     crowd.y_identified,
+    ...     annotations=crowd.annotations,
+    ...     X_unlabeled=crowd.X_anonymous,
+    ... )
     ConfidenceDeferral(...)
     >>> print(f"{team.coverage_:.2f}")
     0.50
@@ -189,6 +194,9 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
 
     def _scores(self, items):
         return self._free_scores(items) + self.offsets_
+
+    def _explain_bounds(self, names, items, chosen):
+        return self._explain_offsets(names, items, chosen)
 
     def _free_scores(self, items):
         return self._compare(self._classifier_proba(items))

@@ -210,6 +210,22 @@ class CoverageMixin:
             )
         return [self._copy_with(coverage=c, **self._shifted(c)) for c in coverages]
 
+    def _explain_offsets(self, names, items, chosen):
+        """Columns of `explain_deferral` by comparing who is chosen with who would be without offsets.
+
+        Between two targets bounds on people make the difference; where the classifier is one of the two, a requested
+        coverage does, too.
+        """
+        people = [name for name in ("cluster_workload", "workload") if getattr(self, name, None) is not None]
+        coverage = [] if self.coverage is None else ["coverage"]
+        if len(names) == 1 or not people + coverage:
+            return {}
+        free = Duel.of(self._masked(self._free_scores(items))).chosen
+        forced = np.full(len(items), ", ".join(people), dtype=object)
+        forced[(chosen < 0) | (free < 0)] = ", ".join(coverage + people)
+        forced[chosen == free] = ""
+        return {"without bounds": np.array(names, dtype=object)[free], "forced by": forced}
+
     def _feasible(self, bounds):
         """Bounds of the current roster, without targets that have no members; refused if infeasible."""
         plain = self._plain_selection()

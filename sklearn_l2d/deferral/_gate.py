@@ -580,6 +580,9 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
     def _scores(self, items):
         return self._free_scores(items) + self.offsets_
 
+    def _explain_bounds(self, names, items, chosen):
+        return self._explain_offsets(names, items, chosen)
+
     def _free_scores(self, items):
         prior = None if self.prior_weight == 0 else self._prior(self._classifier_proba(items))
         return predict_log_gate(self.gate_, items.array, prior)

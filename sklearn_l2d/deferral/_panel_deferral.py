@@ -180,7 +180,12 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
     >>> from sklearn_l2d.deferral import PanelDeferral
     >>> crowd = load_digits_crowd(random_state=0)
     >>> team = PanelDeferral(LogisticRegression(C=0.01), answers=1.0, random_state=0)
-    >>> team.fit(crowd.X_identified, crowd.y_identified, annotations=crowd.annotations, X_unlabeled=crowd.X_anonymous)
+    >>> team.fit(
+    ...     crowd.X_identified,
+    ...     crowd.y_identified,
+    ...     annotations=crowd.annotations,
+    ...     X_unlabeled=crowd.X_anonymous,
+    ... )
     PanelDeferral(...)
     >>> print(f"{team.answers_:.2f} answers per item")
     1.00 answers per item

@@ -254,9 +254,18 @@ class ProbabilisticDeferral(ImitatingDeferrer):
     >>> from sklearn_l2d.deferral import ProbabilisticDeferral
     >>> crowd = load_digits_crowd(random_state=0)
     >>> annotations = crowd.annotations.copy()
-    >>> annotations[np.random.default_rng(0).random(annotations.shape) < 0.5] = -1  # half of them are missing
-    >>> gate = ProbabilisticDeferral(coverage=0.5, classifier=LogisticRegression(C=0.01), random_state=0)
-    >>> gate.fit(crowd.X_identified, crowd.y_identified, annotations=annotations, X_unlabeled=crowd.X_anonymous)
+    >>> annotations[
+    ...     np.random.default_rng(0).random(annotations.shape) < 0.5
+    ... ] = -1  # half of them are missing
+    >>> gate = ProbabilisticDeferral(
+    ...     coverage=0.5, classifier=LogisticRegression(C=0.01), random_state=0
+    ... )
+    >>> gate.fit(
+    ...     crowd.X_identified,
+    ...     crowd.y_identified,
+    ...     annotations=annotations,
+    ...     X_unlabeled=crowd.X_anonymous,
+    ... )
     ProbabilisticDeferral(...)
     >>> print(f"{gate.coverage_:.2f}")
     0.50

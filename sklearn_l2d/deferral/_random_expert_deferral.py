@@ -148,8 +148,15 @@ class RandomExpertDeferral(GatedDeferrer):
     >>> from sklearn_l2d.datasets import load_digits_crowd
     >>> from sklearn_l2d.deferral import RandomExpertDeferral
     >>> crowd = load_digits_crowd(random_state=0)
-    >>> gate = RandomExpertDeferral(coverage=0.5, classifier=LogisticRegression(C=0.01), random_state=0)
-    >>> gate.fit(crowd.X_identified, crowd.y_identified, annotations=crowd.annotations, X_unlabeled=crowd.X_anonymous)
+    >>> gate = RandomExpertDeferral(
+    ...     coverage=0.5, classifier=LogisticRegression(C=0.01), random_state=0
+    ... )
+    >>> gate.fit(
+    ...     crowd.X_identified,
+    ...     crowd.y_identified,
+    ...     annotations=crowd.annotations,
+    ...     X_unlabeled=crowd.X_anonymous,
+    ... )
     RandomExpertDeferral(...)
     >>> print(f"{gate.coverage_:.2f}")
     0.50

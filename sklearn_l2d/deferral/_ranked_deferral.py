@@ -112,8 +112,15 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
     >>> from sklearn_l2d.datasets import load_digits_crowd
     >>> from sklearn_l2d.deferral import ConfidenceDeferral, RankedDeferral
     >>> crowd = load_digits_crowd(random_state=0)
-    >>> ranked = RankedDeferral(ConfidenceDeferral(LogisticRegression(C=0.01)), coverage=0.3, random_state=0)
-    >>> ranked.fit(crowd.X_identified, crowd.y_identified, annotations=crowd.annotations, X_unlabeled=crowd.X_anonymous)
+    >>> ranked = RankedDeferral(
+    ...     ConfidenceDeferral(LogisticRegression(C=0.01)), coverage=0.3, random_state=0
+    ... )
+    >>> ranked.fit(
+    ...     crowd.X_identified,
+    ...     crowd.y_identified,
+    ...     annotations=crowd.annotations,
+    ...     X_unlabeled=crowd.X_anonymous,
+    ... )
     RankedDeferral(...)
     >>> print(f"{ranked.coverage_:.2f}")
     0.30
@@ -185,6 +192,11 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
 
     def _scores(self, items):
         return self._free_scores(items) + self.offsets_
+
+    def _explain_bounds(self, names, items, chosen):
+        if self.coverage is None:
+            return self.deferrer_._explain_bounds(names, items, chosen)
+        return self._explain_offsets(names, items, chosen)
 
     def _free_scores(self, items):
         return np.clip(self.deferrer_._target_scores(items), -_CERTAIN, _CERTAIN)

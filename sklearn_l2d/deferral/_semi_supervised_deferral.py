@@ -273,11 +273,21 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
     >>> from sklearn_l2d.deferral import SemiSupervisedDeferral
     >>> crowd = load_digits_crowd(random_state=0)
     >>> annotations = crowd.annotations.copy()
-    >>> annotations[np.random.default_rng(0).random(annotations.shape) < 0.5] = -1  # half of them are missing
+    >>> annotations[
+    ...     np.random.default_rng(0).random(annotations.shape) < 0.5
+    ... ] = -1  # half of them are missing
     >>> gate = SemiSupervisedDeferral(
-    ...     answer_epochs=10, coverage=0.5, classifier=LogisticRegression(C=0.01), random_state=0
+    ...     answer_epochs=10,
+    ...     coverage=0.5,
+    ...     classifier=LogisticRegression(C=0.01),
+    ...     random_state=0,
     ... )
-    >>> gate.fit(crowd.X_identified, crowd.y_identified, annotations=annotations, X_unlabeled=crowd.X_anonymous)
+    >>> gate.fit(
+    ...     crowd.X_identified,
+    ...     crowd.y_identified,
+    ...     annotations=annotations,
+    ...     X_unlabeled=crowd.X_anonymous,
+    ... )
     SemiSupervisedDeferral(...)
     >>> print(f"{gate.coverage_:.2f}")
     0.50

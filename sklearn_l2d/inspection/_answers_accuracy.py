@@ -59,8 +59,12 @@ class AnswersAccuracyDisplay:
     --------
     >>> import matplotlib.pyplot as plt
     >>> from sklearn_l2d.inspection import AnswersAccuracyDisplay
-    >>> first = AnswersAccuracyDisplay.from_predictions([0.5, 1, 2], [0.85, 0.93, 0.95], name="panel")
-    >>> second = AnswersAccuracyDisplay.from_predictions([1, 3], [0.8, 0.9], name="majority", ax=first.ax_)
+    >>> first = AnswersAccuracyDisplay.from_predictions(
+    ...     [0.5, 1, 2], [0.85, 0.93, 0.95], name="panel"
+    ... )
+    >>> second = AnswersAccuracyDisplay.from_predictions(
+    ...     [1, 3], [0.8, 0.9], name="majority", ax=first.ax_
+    ... )
     >>> len(first.ax_.lines), second.line_.get_label()
     (2, 'majority')
     >>> plt.close(first.figure_)

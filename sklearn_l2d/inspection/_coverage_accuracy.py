@@ -62,9 +62,16 @@ class CoverageAccuracyDisplay:
     --------
     >>> import matplotlib.pyplot as plt
     >>> from sklearn_l2d.inspection import CoverageAccuracyDisplay
-    >>> first = CoverageAccuracyDisplay.from_predictions([0, 0.5, 1], [0.8, 0.9, 0.7], name="groups")
+    >>> first = CoverageAccuracyDisplay.from_predictions(
+    ...     [0, 0.5, 1], [0.8, 0.9, 0.7], name="groups"
+    ... )
     >>> second = CoverageAccuracyDisplay.from_predictions(
-    ...     [0.4], [0.8], human_accuracy=0.8, classifier_accuracy=0.7, name="one point", ax=first.ax_
+    ...     [0.4],
+    ...     [0.8],
+    ...     human_accuracy=0.8,
+    ...     classifier_accuracy=0.7,
+    ...     name="one point",
+    ...     ax=first.ax_,
     ... )
     >>> second.line_.get_label()
     'one point (area = 0.770)'

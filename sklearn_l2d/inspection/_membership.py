@@ -58,7 +58,9 @@ class MembershipDisplay:
     --------
     >>> import matplotlib.pyplot as plt
     >>> from sklearn_l2d.inspection import MembershipDisplay
-    >>> display = MembershipDisplay.from_predictions([[0.9, 0.1], [0.4, 0.6]], experts=["Ann", "Bob"])
+    >>> display = MembershipDisplay.from_predictions(
+    ...     [[0.9, 0.1], [0.4, 0.6]], experts=["Ann", "Bob"]
+    ... )
     >>> display.text_[0, 1].get_text()  # cluster 0, Bob
     '0.40'
     >>> plt.close(display.figure_)

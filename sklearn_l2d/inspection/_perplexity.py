@@ -73,7 +73,9 @@ class PerplexityDisplay:
     --------
     >>> import matplotlib.pyplot as plt
     >>> from sklearn_l2d.inspection import PerplexityDisplay
-    >>> display = PerplexityDisplay.from_predictions([1, 2, 3, 4], [4.0, 3.0, 2.9, 2.95], n_used=[1, 2, 3, 3])
+    >>> display = PerplexityDisplay.from_predictions(
+    ...     [1, 2, 3, 4], [4.0, 3.0, 2.9, 2.95], n_used=[1, 2, 3, 3]
+    ... )
     >>> display.lowest, display.largest_rate
     (3, 2)
     >>> [text.get_text() for text in display.text_]

@@ -55,10 +55,17 @@ def answers_accuracy_curve(panels, X, y, annotations=None):
     >>> from sklearn_l2d.metrics import answers_accuracy_curve
     >>> crowd = load_digits_crowd(random_state=0)
     >>> team = PanelDeferral(LogisticRegression(C=0.01), random_state=0)
-    >>> team.fit(crowd.X_identified, crowd.y_identified, crowd.annotations, X_unlabeled=crowd.X_anonymous)
+    >>> team.fit(
+    ...     crowd.X_identified,
+    ...     crowd.y_identified,
+    ...     crowd.annotations,
+    ...     X_unlabeled=crowd.X_anonymous,
+    ... )
     PanelDeferral(...)
     >>> panels = team.answers_path([0.0, 1.0, 2.0], crowd.X_anonymous)
-    >>> answers, accuracy, _ = answers_accuracy_curve(panels, crowd.X_test, crowd.y_test, crowd.annotations_test)
+    >>> answers, accuracy, _ = answers_accuracy_curve(
+    ...     panels, crowd.X_test, crowd.y_test, crowd.annotations_test
+    ... )
     >>> [f"{value:.1f}" for value in answers]
     ['0.0', '1.0', '2.1']
     >>> bool(accuracy[0] < accuracy[1] < accuracy[2])

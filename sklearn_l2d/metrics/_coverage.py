@@ -424,8 +424,14 @@ def deferral_report(
     Examples
     --------
     >>> from sklearn_l2d.metrics import deferral_report
-    >>> report = deferral_report([1, 1, 0, 0], [0, 1, -1, -1], [0, 1, 0, 1], [[1, 0], [1, 1], [0, 0], [0, 0]])
-    >>> report["team_accuracy"], report["accuracy_deferred"], report["classifier_accuracy_deferred"]
+    >>> report = deferral_report(
+    ...     [1, 1, 0, 0], [0, 1, -1, -1], [0, 1, 0, 1], [[1, 0], [1, 1], [0, 0], [0, 0]]
+    ... )
+    >>> (
+    ...     report["team_accuracy"],
+    ...     report["accuracy_deferred"],
+    ...     report["classifier_accuracy_deferred"],
+    ... )
     (0.75, 1.0, 0.5)
     >>> report["experts"]["share"]
     [0.25, 0.25, 0.5]

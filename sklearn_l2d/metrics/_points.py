@@ -63,7 +63,9 @@ def coverage_accuracy_points(estimator, X, y, annotations=None, *, coverages=Non
     >>> crowd = load_digits_crowd(random_state=0)
     >>> best = BestExpert(LogisticRegression(C=0.01))
     >>> best = best.fit(crowd.X_identified, crowd.y_identified, annotations=crowd.annotations)
-    >>> coverage, accuracy = coverage_accuracy_points(best, crowd.X_test, crowd.y_test, crowd.annotations_test)
+    >>> coverage, accuracy = coverage_accuracy_points(
+    ...     best, crowd.X_test, crowd.y_test, crowd.annotations_test
+    ... )
     >>> coverage.tolist()
     [0.0, 1.0]
     >>> bool(coverage_accuracy_auc(coverage, accuracy) == accuracy.mean())  # a straight line

@@ -32,7 +32,9 @@ def lowest_perplexity(cv_results):
     Examples
     --------
     >>> from sklearn_l2d.model_selection import lowest_perplexity
-    >>> lowest_perplexity({"param_n_clusters": [2, 3, 4], "mean_test_score": [-1.2, -1.1, -1.1]})
+    >>> lowest_perplexity(
+    ...     {"param_n_clusters": [2, 3, 4], "mean_test_score": [-1.2, -1.1, -1.1]}
+    ... )
     1
     """
     clusters, score = _read(cv_results)
@@ -79,7 +81,9 @@ def rate_of_perplexity_change(cv_results, marginal=None):
     >>> import numpy as np
     >>> from sklearn_l2d.model_selection import rate_of_perplexity_change
     >>> perplexity = np.array([4.0, 3.0, 2.9, 2.85])
-    >>> rate_of_perplexity_change({"param_n_clusters": [1, 2, 3, 4], "mean_test_score": -np.log(perplexity)})
+    >>> rate_of_perplexity_change(
+    ...     {"param_n_clusters": [1, 2, 3, 4], "mean_test_score": -np.log(perplexity)}
+    ... )
     1
     """
     rows, tried, rates = rates_of_change(cv_results)

@@ -99,7 +99,9 @@ def perplexity_curve(estimator, X, y, *, n_clusters=(1, 2, 3, 4, 5, 6), cv=5, gr
     >>> from sklearn_l2d.datasets import load_digits_crowd
     >>> from sklearn_l2d.model_selection import perplexity_curve
     >>> crowd = load_digits_crowd(n_anonymous=200)
-    >>> lda = AnnotatorLDA(max_epochs=10, n_anchor_epochs=5, n_consensus_epochs=5, random_state=0)
+    >>> lda = AnnotatorLDA(
+    ...     max_epochs=10, n_anchor_epochs=5, n_consensus_epochs=5, random_state=0
+    ... )
     >>> curve = perplexity_curve(lda, crowd.X_anonymous, crowd.counts, n_clusters=[1, 2], cv=2)
     >>> curve.n_clusters, curve.fold_perplexity.shape
     (array([1, 2]), (2, 2))

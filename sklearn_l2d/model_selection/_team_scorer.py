@@ -63,7 +63,9 @@ def make_team_scorer(metric=None, *, decision="draw", greater_is_better=True, **
     >>> from sklearn_l2d.deferral import ClusterDeferral
     >>> from sklearn_l2d.model_selection import make_team_scorer
     >>> crowd = load_digits_crowd()
-    >>> team = ClusterDeferral(n_groups=2, classifier=LogisticRegression(), max_epochs=20, random_state=0)
+    >>> team = ClusterDeferral(
+    ...     n_groups=2, classifier=LogisticRegression(), max_epochs=20, random_state=0
+    ... )
     >>> scoring = {
     ...     "classifier": "accuracy",
     ...     "team": make_team_scorer(decision="expected"),

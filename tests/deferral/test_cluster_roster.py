@@ -475,6 +475,8 @@ def test_explanation_says_who_and_why(model):
     assert table.columns.tolist() == [
         "chosen",
         "prediction",
+        "without bounds",
+        "forced by",
         *(f"preference of {n}" for n in names),
         *(f"expected correctness of {n}" for n in names),
     ]

@@ -210,3 +210,25 @@ def test_work_is_passed_on_alike_by_tables_and_lists_of_who_is_there(share):
         listed = team.assign_experts(crowd.X_test, available=csr_array(available))
     assert_array_equal(listed, who)
     assert available[who >= 0, who[who >= 0]].all()
+
+
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        ({"coverage": 0.9}, {"coverage"}),
+        ({"workload": {"a": (0, 0.1)}}, {"workload"}),
+        ({"coverage": 0.9, "workload": (0, 0.06)}, {"coverage, workload", "workload"}),
+    ],
+)
+def test_the_explanation_names_the_bound_that_forced_a_choice(make, world, unseen, bounds, words):
+    labelled = {"annotations": world.annotations, "X_unlabeled": unseen.X}
+    free = make().fit(world.X, world.y, **labelled).explain_deferral(unseen.X)
+    told = make(**bounds).fit(world.X, world.y, **labelled).explain_deferral(unseen.X)
+    assert "forced by" not in free
+    assert_array_equal(told["without bounds"], free["chosen"])
+    changed = told["chosen"] != free["chosen"]
+    assert 0 < changed.sum() < len(changed)
+    assert (told["forced by"][~changed] == "").all()
+    assert set(told["forced by"][changed]) <= words
+    among_people = changed & (told["chosen"] != "classifier") & (free["chosen"] != "classifier")
+    assert "coverage" not in "".join(told["forced by"][among_people])

@@ -1,0 +1,93 @@
+"""What the stored benchmark found, read from its reports: the figures of these pages and the tables come from here."""
+
+import re
+from pathlib import Path
+
+RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
+SIMULATED = ("digits, 6 experts", "digits, 100 experts", "cifar10, 6 experts", "cifar10, 100 experts")
+REAL = ("cue_conflict", "music_genre", "medical_relation_treat", "sentiment_polarity")
+CONTROLS = ("product_match", "recidivism_compas")
+DEFERRERS = {  # by the name of the method in the report
+    "confidence": "ConfidenceDeferral",
+    "single experts, our gate": "ProbabilisticDeferral",
+    "groups": "ClusterDeferral",
+    "expert-agnostic": "ExpertAgnosticDeferral",
+    "population": "PopulationDeferral",
+    "one-stage, ova": 'OneStageDeferral("ova")',
+    "one-stage, softmax": 'OneStageDeferral("softmax")',
+    "two-stage": "TwoStageDeferral",
+    "groups, the papers' gate": "ClusterDeferral, no prior",
+    "probabilistic": "ProbabilisticDeferral, published",
+    "clusters, hard": "hard clusters, no prior",
+    "clusters, soft": "soft clusters, no prior",
+    "random expert": "RandomExpertDeferral, no prior",
+    "mixture of experts": "MixtureOfExpertsDeferral",
+    "best expert": "BestExpert",
+    "classifier only": "ClassifierOnly",
+}
+RIVALS = (  # of the panel, in the report of answers
+    "random people, majority",
+    "best people, weighted vote",
+    "a group's vote",
+    "confidence, one answer",
+    "confidence, one answer, fused",
+    "CROWDLAB, random people",
+    "CROWDLAB, best people",
+)
+
+
+def read_table(report, heading):
+    """Column names and, by method, the means of one table of a report."""
+    section = re.split(r"\n#+ ", report.split(f"### {heading}\n", 1)[1], maxsplit=1)[0]
+    lines = [line.removeprefix("|").removesuffix("|") for line in section.split("\n") if line.startswith("|")]
+    head, _, *rows = [[cell.strip() for cell in line.split("|")] for line in lines]
+    return head[1:], {name: [_mean(cell) for cell in cells] for name, *cells in rows}
+
+
+def _mean(cell):
+    found = re.match(r"-?\d*\.\d+", cell)
+    return float(found[0]) if found else None
+
+
+def areas(which):
+    """By set, and by deferrer: areas with the fewest labels by name and with the most, and how many these are."""
+    report = (RESULTS / "onboarding" / "report.md").read_text(encoding="utf-8")
+    found = {}
+    for name in which:
+        columns, rows = read_table(report, f"Area, {name}")
+        sizes = [column for column in columns if column.startswith("N'=")]
+        ends = (sizes[0], sizes[-1])
+        at = [columns.index(size) for size in ends]
+        found[name] = ends, {title: [rows[method][i] for i in at] for method, title in DEFERRERS.items()}
+    return found
+
+
+def answers(name, n_labels=25):
+    """Numbers of answers per item, and accuracies by method."""
+    report = (RESULTS / "answers" / "report.md").read_text(encoding="utf-8")
+    columns, rows = read_table(report, f"Accuracy by answers per item, {name}, N'={n_labels}")
+    return [float(column) for column in columns], rows
+
+
+def render():
+    """reStructuredText of the tables of areas, two sets in each."""
+    lines = []
+    for first in range(0, len(SIMULATED + REAL), 2):
+        pair = areas((SIMULATED + REAL)[first : first + 2])
+        heads = [f"{name.replace('_', ' ')}, {size}" for name, (sizes, _) in pair.items() for size in sizes]
+        columns = [[row[at] for row in rows.values()] for _, rows in pair.values() for at in (0, 1)]
+        lines += [".. list-table::", "   :header-rows: 1", "   :widths: 36 16 16 16 16", ""]
+        lines += _row(["deferrer", *heads])
+        for at, title in enumerate(DEFERRERS.values()):
+            lines += _row([title, *(_decimal(column[at], column[at] == max(column)) for column in columns)])
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _row(cells):
+    return [f"   {'* ' if at == 0 else '  '}- {cell}" for at, cell in enumerate(cells)]
+
+
+def _decimal(value, best):
+    text = f"{value:.3f}".removeprefix("0")
+    return f"**{text}**" if best else text
