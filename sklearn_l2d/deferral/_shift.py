@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from ._roster import route_table
+from ._roster import index_of, route_table
 
 
 class Shift:
@@ -122,7 +122,7 @@ class Shift:
             As in `assign_experts`.
         """
         deferral, assignment = self._assign(X, on_overflow)
-        return route_table(self.team.targets_, self._experts, deferral, assignment, getattr(X, "index", None))
+        return route_table(self.team.targets_, self._experts, deferral, assignment, index_of(X))
 
     @available_if(lambda self: hasattr(self.team, "next_expert"))
     def next_expert(self, X, annotations=None):
