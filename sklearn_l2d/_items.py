@@ -129,7 +129,11 @@ def _is_numeric(column):
 def _holds_numbers(array):
     if array.dtype != object:
         return array.dtype.kind in "biufc"
-    return all(isinstance(value, numbers.Number) or (np.isscalar(value) and is_na(value)) for value in array.flat)
+    return all(isinstance(value, numbers.Number) or _is_gap(value) for value in array.flat)
+
+
+def _is_gap(value):
+    return not hasattr(value, "__len__") and is_na(value)  # arrays have no single answer
 
 
 def made_features(make, X, form):
@@ -202,4 +206,4 @@ def _content(value):
     if hasattr(value, "__array__") and getattr(value, "shape", ()):  # images, embeddings, tensors
         array = np.ascontiguousarray(as_array(value))
         return b"a" + repr((array.shape, array.dtype.str)).encode() + array.tobytes()
-    return b"o" if np.isscalar(value) and is_na(value) else pickle.dumps(value)
+    return b"o" if _is_gap(value) else pickle.dumps(value)

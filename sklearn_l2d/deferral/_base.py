@@ -806,6 +806,11 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """Fit the classifier unless it is frozen, and return it unfitted."""
         classifier = self._parts()["classifier"]
         if classifier is None:
+            if not self._sight.are_numbers:
+                raise ValueError(
+                    "classifier=None is a net, which cannot learn from X, since X is no table of numbers; give a "
+                    "classifier that takes it, for instance make_pipeline(TfidfVectorizer(), LogisticRegression())."
+                )
             classifier = self._default_classifier()
         self.classifier_ = fit_classifier(classifier, team.items.given, team.y, self._seed)
         self.temperature_ = 1.0
