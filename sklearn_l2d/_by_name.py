@@ -7,6 +7,7 @@ from scipy.sparse import issparse
 
 from ._encoding import is_frame, some
 from ._rows import has_index, same_rows
+from ._sklearn import count_rows
 
 
 def are_numbers(names, experts):
@@ -64,7 +65,7 @@ def check_available(available, experts, X):
         everybody = np.ones((*available.shape[:-1], len(experts)), dtype=available.dtype)
         everybody[..., places] = available
         available = everybody
-    shapes = [(len(experts),)] if X is None else [(len(experts),), (len(X), len(experts))]
+    shapes = [(len(experts),)] if X is None else [(len(experts),), (count_rows(X), len(experts))]
     if available.dtype != bool or available.shape not in shapes:
         raise ValueError(
             f"available has shape {available.shape} and type {available.dtype}; pass booleans of shape "

@@ -40,6 +40,7 @@ _KNOWN = {
         "sklearn_l2d.cluster._population_expert_encoder": ["PopulationExpertEncoder"],
         "sklearn_l2d.crowd._ccem": ["CCEMClassifier"],
         "sklearn_l2d.crowd._net_classifier": ["NetClassifier"],
+        "sklearn_l2d.deferral._base": ["Sight"],
         "sklearn_l2d.deferral._best_expert": ["BestExpert"],
         "sklearn_l2d.deferral._classifier_only": ["ClassifierOnly"],
         "sklearn_l2d.deferral._cluster_deferral": ["ClusterDeferral", "Grouping"],

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, InvalidParamet
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils._tags import get_tags
 from sklearn.utils.parallel import _threadpool_controller_decorator
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 __all__ = [
     "HasMethods",
@@ -26,6 +26,7 @@ __all__ = [
     "atomic",
     "atomic_fit",
     "check_weights",
+    "count_rows",
     "fit_context",
     "get_tags",
     "not_for_scorers",
@@ -42,6 +43,7 @@ _INTERNAL = (
 )
 
 fit_context = _fit_context
+count_rows = _num_samples
 take_rows = _safe_indexing
 # For loops over small matrix products, whose threads cost more than they save on a busy machine.
 one_blas_thread = _threadpool_controller_decorator(limits=1, user_api="blas")

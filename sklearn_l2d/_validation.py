@@ -1,12 +1,11 @@
-"""Checks that estimators share: items, true labels, names of experts, and annotations by name."""
+"""Checks that estimators share: true labels, names of experts, and annotations by name."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from ._by_name import expert_places
 from ._encoding import (
@@ -20,43 +19,8 @@ from ._encoding import (
     some,
     unseen_labels,
 )
-from ._numerics._matrices import row_blocks
 from ._rows import same_rows
-from ._sklearn import take_rows, warn
-
-
-@dataclass(frozen=True)
-class Items:
-    """Checked items, as given and as an array.
-
-    Attributes
-    ----------
-    given : DataFrame or ndarray of n rows
-        Items as given, for a classifier that may select columns by name and works in full precision.
-    array : ndarray of shape (n, ...)
-        Items in the floating type of the estimator.
-    """
-
-    given: object
-    array: np.ndarray
-
-    def __len__(self):
-        return len(self.array)
-
-    def blocks(self, width):
-        """Yield consecutive items, so few at a time that arrays of `width` numbers for each stay small."""
-        blocks = row_blocks(len(self), width)
-        yield from [self] if len(blocks) == 1 else (self[rows] for rows in blocks)
-
-    def __getitem__(self, rows):
-        """Some of the items, by position."""
-        return Items(take_rows(self.given, rows), self.array[rows])
-
-
-def check_items(estimator, X, *, reset=False, dtype="float64", allow_nd=False):
-    """Check items; with `reset`, set `n_features_in_` and `feature_names_in_` of the estimator."""
-    array = validate_data(estimator, X, reset=reset, dtype=dtype, allow_nd=allow_nd)
-    return Items(X if is_frame(X) else np.asarray(X), array)
+from ._sklearn import count_rows, warn
 
 
 def check_memory(needed, what, fix):
@@ -150,7 +114,7 @@ def votes_beside(X, annotations, classes, missing_label, *, extend=False):
     """`make_votes` in the rows of `X`, after which they need no names."""
     votes = make_votes(annotations, classes, missing_label, extend=extend)
     _, votes = same_rows(X=X, annotations=votes)
-    check_row_count(votes, len(X), "annotations")
+    check_row_count(votes, count_rows(X), "annotations")
     return votes.without_tasks()
 
 
@@ -175,7 +139,7 @@ def check_annotations(annotations, classes, missing_label, X, silence):
     votes : Votes
     """
     if annotations is None:
-        return Votes([], [], [], len(X), classes, [])
+        return Votes([], [], [], count_rows(X), classes, [])
     votes = votes_beside(X, annotations, classes, missing_label, extend=True)
     new = np.setdiff1d(votes.classes, classes)
     if len(new):

@@ -1,6 +1,7 @@
 """Random numbers that belong to an item and a number, so that a row alone gets what it gets in a batch."""
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from ._matrices import row_blocks
 
@@ -19,6 +20,29 @@ def row_keys(array, seed):
         block ^= block >> np.uint64(32)  # floats of small whole numbers end in zeros, which products would, too
         sums[rows] = block @ (odd + np.uint64(1))
     return _mixed(sums)
+
+
+def sparse_keys(matrix, seed):
+    """Keys (n,) of the rows of a sparse matrix: rows of equal entries have equal keys, however they are stored."""
+    matrix = csr_array(matrix, dtype=np.float64, copy=not _is_canonical(matrix))
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    entries = _mixed(number_keys(matrix.indices) + matrix.data.view(np.uint64) * _ODD)
+    sums = np.append(np.uint64(0), entries.cumsum())
+    return sum_keys([sums[matrix.indptr[1:]] - sums[matrix.indptr[:-1]]], matrix.shape[0], seed)
+
+
+def _is_canonical(matrix):
+    return matrix.format == "csr" and matrix.has_canonical_format and matrix.data.all()
+
+
+def sum_keys(columns, n_rows, seed):
+    """Keys (n,) of rows by the keys (n,) of what each of their columns holds."""
+    total = np.zeros(n_rows, dtype=np.uint64)
+    odd = np.random.default_rng(seed)
+    for column in columns:
+        total += _mixed(column ^ odd.integers(1 << 63, dtype=np.uint64))
+    return _mixed(total)
 
 
 def number_keys(numbers):

@@ -2,35 +2,43 @@
 
 import copy
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length, check_random_state, indexable
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._annotated_target import matched_target
 from .._by_name import available_for, by_name, check_available, expert_places
 from .._encoding import Votes, is_frame, known_labels, placed
+from .._items import Items, check_items, kind_of_items, made_features
 from .._numerics._answer_model import fit_counts
 from .._numerics._answers import expected_correctness
 from .._numerics._assignment import assign_members
 from .._numerics._crowdlab import crowdlab_proba, fit_crowdlab
 from .._numerics._fusion import Exponents
-from .._numerics._keyed import row_keys
 from .._numerics._matching import match_within
 from .._numerics._matrices import answer_weights, dense_if_small, entries, identity, row_blocks, rows_of
 from .._persistence import Estimator
 from .._rows import same_rows
-from .._sklearn import atomic, atomic_fit, check_weights, not_for_scorers, take_rows, warn
+from .._sklearn import (
+    StrOptions,
+    atomic,
+    atomic_fit,
+    check_weights,
+    count_rows,
+    get_tags,
+    not_for_scorers,
+    take_rows,
+    warn,
+)
 from .._validation import (
-    Items,
     check_annotations,
     check_answers,
-    check_items,
     check_truth,
     name_list,
     votes_beside,
@@ -39,11 +47,20 @@ from .._validation import (
 from ..crowd import NetClassifier
 from ..metrics import team_accuracy
 from ._answer_model import completed, count_votes, few_answers, fused_proba, learn_weights
-from ._classifier import expand, fit_classifier, judge_classifier, own_proba, team_classes, tempered_proba
+from ._classifier import (
+    expand,
+    fit_classifier,
+    judge_classifier,
+    own_labels,
+    own_proba,
+    team_classes,
+    tempered_proba,
+)
 from ._duel import Duel
 from ._roster import (
     answer_table,
     explanation_table,
+    index_of,
     new_roster,
     plain_selection,
     reasons_of,
@@ -88,6 +105,29 @@ class Team:
     known: np.ndarray
 
 
+class Sight(NamedTuple):
+    """What the parts of a deferrer see of items of the kind that it was fitted to.
+
+    Attributes
+    ----------
+    are_numbers : bool
+        Whether the items are numbers in a dense array or table.
+    net : {"X", "proba"}, callable or None
+        What the gate or net sees: the items as they are, the probabilities of the classifier, or what a callable makes
+        of the items. None without a net.
+    clusterer : {"X", "proba"}, callable or None
+        The same for the clusterer.
+    shape : tuple of int, default=None
+        Of a row that the callable makes.
+    """
+
+    are_numbers: bool
+    net: object
+    clusterer: object
+    shape: tuple | None = None
+
+
+GATE_FEATURES = [StrOptions({"X", "proba"}), callable, None]  # constraint of the parameter
 _FUSIONS = "combine", "crowdlab"  # decisions by the classifier and all answers together
 _EXAMPLES = {"classifier": "LogisticRegression()", "clusterer": "AnnotatorLDA()"}  # of the parts of a deferrer
 
@@ -102,8 +142,9 @@ class BaseDeferrer(ClassifierMixin, Estimator):
     A subclass learns in `_learn(team)`, which sets `classifier_`, `temperature_`, `n_iter_`, `history_`, the targets by
     `_set_targets` and the shares by `_report_shares`, and scores items in `_scores(items)`. Experts are compared by all
     their answers after `_judge_classifier` or, without it, `_count_answers`. A subclass may override
-    `_check_settings` to refuse parameters, `_array_form` to describe `X`, `_bounds` to bound the shares of the targets
-    and experts, and `_silence` to say how experts without any annotation are treated.
+    `_check_settings` to refuse parameters, `_array_form` to say which numbers its net sees, `_bounds` to bound the
+    shares of the targets and experts, and `_silence` to say how experts without any annotation are treated. One with a
+    parameter `gate_features` calls `_prepare_sight` first of all in `_learn`.
     """
 
     __metadata_request__fit: ClassVar = {"annotations": True, "X_unlabeled": True}
@@ -188,7 +229,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             Labels that the classifier predicts.
         """
         check_is_fitted(self)
-        return self.classifier_.predict(self._check_items(X).given)
+        return own_labels(self.classifier_, self._check_items(X).given)
 
     def predict_proba(self, X):
         """Predict class probabilities by the classifier alone.
@@ -590,13 +631,23 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         scores, proba = self._target_scores(items), self._classifier_proba(items)
         correctness = expected_correctness(proba, self._selection @ self._correctness)
         names = [*self.targets_, "classifier"]
-        labels = self.classifier_.predict(items.given)
+        labels = own_labels(self.classifier_, items.given)
         chosen = Duel.of(scores).chosen
         scored = self._explain_bounds(names, items, chosen) | self._explain_scores(names, scores)
-        return explanation_table(names, chosen, labels, scored, correctness, _index(X))
+        return explanation_table(names, chosen, labels, scored, correctness, index_of(X))
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "classifier_")
+
+    def __sklearn_tags__(self):
+        tags, classifier = super().__sklearn_tags__(), getattr(self, "classifier", None)
+        if hasattr(classifier, "__sklearn_tags__"):
+            mine, its = tags.input_tags, get_tags(classifier).input_tags
+            alone = self._array_form() is None and getattr(self, "clusterer", None) is None
+            asked = self._gate_features()
+            mine.string, mine.sparse = its.string, its.sparse and (alone or asked != "X")
+            mine.allow_nan = its.allow_nan and (alone or asked not in (None, "X"))
+        return tags
 
     @property
     def experts_(self):
@@ -641,8 +692,8 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         """
 
     def _array_form(self):
-        """Floating types that the items may keep, and whether they may have more than two dimensions."""
-        return {"dtype": ["float64", "float32"], "allow_nd": False}
+        """Floating type of what a gate or net sees, and whether it takes more than two dimensions; None without one."""
+        return None
 
     def _default_classifier(self):
         """The classifier if the parameter is None."""
@@ -775,19 +826,31 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         """Fit the classifier unless it is frozen, and return it unfitted."""
         classifier = self._parts()["classifier"]
         if classifier is None:
+            if not self._sight.are_numbers:
+                raise ValueError(
+                    "classifier=None is a net, which cannot learn from X, since X is no table of numbers; give a "
+                    "classifier that takes it, for instance make_pipeline(TfidfVectorizer(), LogisticRegression())."
+                )
             classifier = self._default_classifier()
         self.classifier_ = fit_classifier(classifier, team.items.given, team.y, self._seed)
         self.temperature_ = 1.0
         return classifier
 
     def _judge_classifier(self, team, cv):
-        """Fit the classifier and return its out-of-fold, calibrated probabilities (n, C) on the team's rows."""
+        """Fit the classifier and return its out-of-fold, calibrated probabilities (n, C) on the team's rows.
+
+        What needs them to compare experts is prepared, too.
+        """
+        proba = self._honest_proba(team, cv) if team.items.proba is None else team.items.proba
+        self._judged = np.log(proba)  # for `_learn_answers`
+        self._count_answers(team)
+        return proba
+
+    def _honest_proba(self, team, cv):
         classifier = self._fit_classifier(team)
         proba, self.temperature_ = judge_classifier(
             classifier, self.classifier_, team.items.given, team.y, self.classes_, cv, self._seed
         )
-        self._judged = np.log(proba)  # for `_learn_answers`
-        self._count_answers(team)
         return proba
 
     def _set_targets(self, targets, omega, **details):
@@ -818,7 +881,66 @@ class BaseDeferrer(ClassifierMixin, Estimator):
     # Deciding.
 
     def _check_items(self, X, reset=False):
-        return check_items(self, X, reset=reset, **self._array_form())
+        if reset:
+            self._sight = self._look(X)
+        form = self._array_form() if self._sight.net == "X" else None
+        try:
+            return check_items(self, X, reset=reset, form=form, see=self._see, are_numbers=self._sight.are_numbers)
+        except (TypeError, ValueError) as error:
+            if form is None or issparse(X) or kind_of_items(X)[0]:
+                raise
+            raise type(error)(
+                f"X holds no numbers, from which the net of {type(self).__name__} learns ({error}). Put what makes "
+                "numbers of it, such as a TfidfVectorizer, before the deferrer in a Pipeline"
+                + (", or leave gate_features=None." if hasattr(self, "gate_features") else ".")
+            ) from error
+
+    def _look(self, X):
+        """`Sight` of a deferrer that is fitted to `X`."""
+        are_numbers, n_dims = kind_of_items(X)
+        asked, form, parts = self._gate_features(), self._array_form(), self._parts()
+
+        def sees(takes_nd):
+            if asked is not None:
+                return asked
+            return "X" if are_numbers and (n_dims <= 2 or takes_nd) else "proba"
+
+        clusterer = parts.get("clusterer")
+        module = getattr(getattr(clusterer, "estimator", clusterer), "module", None)
+        return Sight(
+            are_numbers,
+            None if form is None else sees(form["allow_nd"]),
+            sees(module is not None) if "clusterer" in parts else None,
+        )
+
+    def _gate_features(self):
+        """What gate and clusterer shall see: "X", "proba", a callable, or None for what `X` allows."""
+        return getattr(self, "gate_features", "X")  # a net that is the classifier sees the items themselves
+
+    def _see(self, items):
+        """Numbers (n, ...) by which the net, or else the clusterer, tells apart items that it does not see as given."""
+        sees = self._sight.net or self._sight.clusterer
+        if sees == "proba":
+            return self._classifier_proba(items)
+        made = made_features(sees, items.given, self._array_form() or {"dtype": "float64", "allow_nd": True})
+        if self._sight.shape not in (None, made.shape[1:]):
+            raise ValueError(
+                f"gate_features made rows of shape {made.shape[1:]}, but {self._sight.shape} in fit; it must not learn "
+                "from the items that it is given."
+            )
+        return made
+
+    def _prepare_sight(self, team, cv):
+        """Make what gate and clusterer see of the rows of `fit`: of the classifier, its probabilities out of fold."""
+        items, annotated = team.items, team.annotated
+        if "proba" in self._sight and items.proba is None:
+            items.proba = self._honest_proba(team, cv)
+            if annotated is not items:
+                proba = np.empty((len(annotated), len(self.classes_)))
+                proba[team.known], proba[~team.known] = items.proba, self._classifier_proba(annotated[~team.known])
+                annotated.proba = proba
+        if callable(self._sight.net or self._sight.clusterer):
+            self._sight = self._sight._replace(shape=items.array.shape[1:])
 
     def _check_unlabeled(self, X_unlabeled):
         """Checked unlabelled items; an error names `X_unlabeled`, not `X`."""
@@ -837,7 +959,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         """Checked items, their target codes, and their labels by the classifier."""
         check_is_fitted(self)
         items = self._check_items(X)
-        return items, self._duel(items).chosen, self.classifier_.predict(items.given)
+        return items, self._duel(items).chosen, own_labels(self.classifier_, items.given)
 
     def _decided(self, proba):
         """Labels by probabilities (n, C) of the truth: the most probable ones, or those of the least expected cost."""
@@ -856,8 +978,13 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         return scores
 
     def _classifier_proba(self, items):
-        """Temperature-scaled probabilities (n, C) of the classifier."""
-        return tempered_proba(self.classifier_, items.given, self.classes_, self.temperature_)
+        """Temperature-scaled probabilities (n, C) of the classifier; those of the rows of `fit` may be out of fold."""
+        if items.proba is not None:
+            return items.proba
+        proba = tempered_proba(self.classifier_, items.given, self.classes_, self.temperature_)
+        if "proba" in self._sight:  # a net sees them, too
+            items.proba = proba
+        return proba
 
     def _assign(self, X, available, capacity, on_overflow):
         """Target codes and experts of items; arguments as in `assign_experts`."""
@@ -881,11 +1008,11 @@ class BaseDeferrer(ClassifierMixin, Estimator):
 
     def _route(self, X, deferral, assignment, explain):
         """The route of items by their target codes and experts; arguments as in `route`."""
-        route = route_table(self.targets_, self.experts_, deferral, assignment, _index(X))
+        route = route_table(self.targets_, self.experts_, deferral, assignment, index_of(X))
         if not explain:
             return route
         items = self._check_items(X)
-        label, reasons = self.classifier_.predict(items.given), []
+        label, reasons = own_labels(self.classifier_, items.given), []
         place, confidence = np.searchsorted(self.classes_, label), np.empty(len(items))
         of_targets, members = self._selection @ self._correctness, csr_array(self._selection)
         for block in row_blocks(len(items), len(self.targets_) + len(self.classes_)):
@@ -906,7 +1033,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
 
     def _keys(self, items):
         """Keys (n,) of items, from which all that is random about one of them comes."""
-        return row_keys(items.array, self._seed)
+        return items.keys(self._seed)
 
     def _pass_on(self, items, deferral, assignment, available, capacity):
         """The assignment where deferred items without anybody go to whoever else is free and gains most."""
@@ -1045,12 +1172,14 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         if known.all():
             return X, labels, annotations, sample_weight
         rows = np.flatnonzero(known)
-        some = [None if part is None else take_rows(part, rows) for part in (X, annotations, sample_weight)]
+        some = [
+            None if part is None else take_rows(part, rows) for part in (indexable(X)[0], annotations, sample_weight)
+        ]
         return some[0], labels, *some[1:]
 
     def _check_truth(self, X, y):
         """Positions of known labels in `classes_`, and a mask (n,) of their rows."""
-        y, known = check_truth(y, len(X), self.unlabeled_label)
+        y, known = check_truth(y, count_rows(X), self.unlabeled_label)
         if not np.isin(y, self.classes_).all():
             raise ValueError(f"y holds labels that are not among classes_ {self.classes_.tolist()}.")
         return np.searchsorted(self.classes_, y), known
@@ -1072,7 +1201,3 @@ def check_overflow(on_overflow):
     """Refuse an unknown way to treat items that their target cannot take."""
     if on_overflow not in ("next", "classifier", "raise"):
         raise ValueError(f"on_overflow={on_overflow!r} is none of 'next', 'classifier' and 'raise'.")
-
-
-def _index(X):
-    return X.index if is_frame(X) else None

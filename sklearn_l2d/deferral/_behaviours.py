@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
+from .._items import as_array
 from .._numerics._answer_model import likely_accuracy
 from .._sklearn import take_rows
 from ..cluster import AnnotatorLDA
@@ -83,16 +84,22 @@ class BehavioursMixin:
     A class that uses it sets `clusterer_`, and keeps the memberships of its experts in the details of the roster.
     """
 
+    def _shown(self, items):
+        """Items as the clusterer sees them."""
+        if self._sight.clusterer == "X":
+            return as_array(items.given)
+        return self._classifier_proba(items) if self._sight.clusterer == "proba" else items.array
+
     def _shape_at(self, items):
         """What people answer at items (n, C), by the last behaviour; None if that is unknown, or cannot matter."""
         if self.clusterer_ is None or len(self.classes_) == 2:
             return None
-        return behaviour_proba(self.clusterer_, items.given, self.classes_)[:, -1]
+        return behaviour_proba(self.clusterer_, self._shown(items), self.classes_)[:, -1]
 
     def _meet(self, X, items, votes, y):
         """`Newcomers` by their votes on items, whose truth `y` may be unknown in part, or None."""
         y_codes, known = self._check_truth(X, np.full(len(items), np.nan) if y is None else y)
-        membership, likely = expert_membership(self.clusterer_, X, votes), None
+        membership, likely = expert_membership(self.clusterer_, self._shown(items), votes), None
         truth = self._truth_before_answers(items, known, y_codes)
         if not known.all():
             truth[~known] *= self._consensus(items[~known])
@@ -103,5 +110,5 @@ class BehavioursMixin:
 
     def _consensus(self, items):
         """Probabilities (n, C) of the answers to items, over all behaviours."""
-        proba = behaviour_proba(self.clusterer_, items.given, self.classes_)
+        proba = behaviour_proba(self.clusterer_, self._shown(items), self.classes_)
         return np.maximum(np.einsum("nkc,k->nc", proba, self.clusterer_.cluster_weights_), _LEAST)

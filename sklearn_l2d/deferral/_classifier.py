@@ -21,7 +21,7 @@ def team_classes(y, classes, parts):
     for name, part in parts.items():
         if isinstance(part, FrozenEstimator):
             check_is_fitted(part)
-            known[name] = part.classes_
+            known[name] = classes_of(part, name)
     known = {name: labels for name, labels in known.items() if len(labels)}
     for name, labels in known.items():
         if isinstance(labels[0], str) != isinstance(y[0], str):
@@ -32,11 +32,34 @@ def team_classes(y, classes, parts):
     return np.unique(np.concatenate([y, *known.values()]))
 
 
+def classes_of(part, name):
+    """Labels of a fitted part of a team, refused if it does not tell them."""
+    if not hasattr(part, "classes_"):
+        part = getattr(part, "estimator", part)
+        raise ValueError(
+            f"{name}={type(part).__name__} has no classes_ after its fit, so that nobody knows which labels its "
+            "probabilities belong to; set classes_ to its sorted labels."
+        )
+    return part.classes_
+
+
+def _in_its_type(call, X):
+    """``call(X)``; nets of torch that refuse float64 see the items as float32."""
+    try:
+        return call(X)
+    except RuntimeError as error:
+        if getattr(X, "dtype", None) != np.float64 or "ouble" not in str(error):
+            raise
+    return call(X.astype(np.float32))
+
+
 def fit_classifier(classifier, X, y, seed):
     """Fitted clone of the classifier, or the classifier itself if it is a `FrozenEstimator`."""
     if isinstance(classifier, FrozenEstimator):
         return classifier
-    return clone(with_seed(classifier, seed)).fit(X, y)
+    fitted = _in_its_type(lambda X: clone(with_seed(classifier, seed)).fit(X, y), X)
+    classes_of(fitted, "classifier")
+    return fitted
 
 
 def judge_classifier(classifier, fitted, X, y, classes, cv, seed):
@@ -105,14 +128,19 @@ def _out_of_fold(classifier, X, y, y_codes, classes, cv, seed):
         if len(np.unique(y_codes[seen])) < 2:
             proba[unseen, y_codes[seen][0]] = 1.0  # a classifier cannot be fitted to one class
         else:
-            model = clone(classifier).fit(take_rows(X, seen), y[seen])
+            model = _in_its_type(lambda X, seen=seen: clone(classifier).fit(X, y[seen]), take_rows(X, seen))
             proba[unseen] = expand(own_proba(model, take_rows(X, unseen)), model.classes_, classes)
     return proba / proba.sum(1, keepdims=True)
 
 
+def own_labels(classifier, X):
+    """Labels that a classifier predicts."""
+    return np.asarray(_in_its_type(classifier.predict, X))
+
+
 def own_proba(classifier, X):
     """Probabilities of a classifier in the order of its own classes; refused where they are none."""
-    proba = classifier.predict_proba(X)
+    proba = _in_its_type(classifier.predict_proba, X)
     wrong = ~np.isfinite(proba).all(axis=1)
     if wrong.any():
         raise FloatingPointError(

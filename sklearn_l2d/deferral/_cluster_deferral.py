@@ -162,6 +162,13 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
         ``decision="combine"``: groups are then chosen for what they add to the classifier. `error_cost` has no part in
         it.
 
+    gate_features : {"X", "proba"}, callable or None, default=None
+        Numbers by which a gate, net or `AnnotatorLDA` inside the deferrer tells items apart: "X" is `X` itself, "proba"
+        the probabilities of the classifier, and a callable is given `X` and returns an array or sparse matrix of a row
+        per item, for instance the `transform` of a fitted vectoriser. None is "X" where `X` is numbers without gaps: a
+        dense table or, for those with a `module`, an array of more dimensions; and "proba" for text, categories, sparse
+        matrices and all else that only the classifier understands. The classifier always sees `X` as it is.
+
     prior_weight : float, default=5.0
         Weight of the gate's prior before training. The prior logit of a target is the log of the probability that the
         target is right, given its correctness per class and the classifier's probabilities of the classes; that of the
@@ -321,6 +328,7 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
         workload=None,
         cluster_workload=None,
         evidence="answer",
+        gate_features=None,
         prior_weight=5.0,
         annotation_smoothing=0.001,
         consultation_cost=None,
@@ -347,6 +355,7 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
             cv=cv,
             coverage=coverage,
             workload=workload,
+            gate_features=gate_features,
             prior_weight=prior_weight,
             annotation_smoothing=annotation_smoothing,
             consultation_cost=consultation_cost,
@@ -447,7 +456,7 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
         if self.omega is not None:
             membership = check_omega(self.omega, self.experts_)
         else:
-            X, votes = team.annotated.given, team.annotations  # behaviours need no truth
+            X, votes = self._shown(team.annotated), team.annotations  # behaviours need no truth
             self.clusterer_ = fit_clusterer(self.clusterer, X, votes, self._seed)
             membership = expert_membership(self.clusterer_, X, votes)
         # a clusterer that was not asked for serves newcomers only

@@ -23,7 +23,7 @@ from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, chec
 from .._validation import check_all_known, check_answers
 from ..crowd import NetClassifier
 from ._answer_model import count_votes
-from ._base import BaseDeferrer
+from ._base import GATE_FEATURES, BaseDeferrer
 from ._coverage import CoverageMixin, coverage_tilt, starting_offsets, two_sides
 from ._duel import Duel
 from ._settings import (
@@ -324,6 +324,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         "cv": [Interval(numbers.Integral, 2, None, closed="left")],
         "coverage": [Interval(numbers.Real, 0, 1, closed="both"), "array-like", None],
         "workload": ["array-like", dict, None],
+        "gate_features": GATE_FEATURES,
         "prior_weight": [Interval(numbers.Real, 0, None, closed="left")],
         "annotation_smoothing": [Interval(numbers.Real, 0, 0.5, closed="neither")],
         "consultation_cost": [numbers.Real, "array-like", dict, None],
@@ -341,6 +342,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         cv=5,
         coverage=None,
         workload=None,
+        gate_features=None,
         prior_weight=5.0,
         annotation_smoothing=0.001,
         consultation_cost=None,
@@ -366,6 +368,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         self.cv = cv
         self.coverage = coverage
         self.workload = workload
+        self.gate_features = gate_features
         self.prior_weight = prior_weight
         self.annotation_smoothing = annotation_smoothing
         self.consultation_cost = consultation_cost
@@ -454,6 +457,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         return of_roster(getattr(self, parameter), parameter, self._fit_experts, roster, common_ndim)
 
     def _learn(self, team):
+        self._prepare_sight(team, self.cv)
         self._form_targets(team)
         bounds, price = self._feasible(self._bounds(self._roster)), self._price()
         weight = row_weights(self.class_weight, team.y)

@@ -13,7 +13,7 @@ from .._numerics._risk_control import confidence_bound, n_items_needed
 from .._sklearn import HasMethods, Interval, atomic, check_weights, warn
 from .._validation import check_answers
 from ._asking import FEW, Asker, Panel, Replay, Sample, Talk, draw_questions, hear_recorded
-from ._base import BaseDeferrer, check_overflow
+from ._base import GATE_FEATURES, BaseDeferrer, check_overflow
 from ._behaviours import BehavioursMixin, expert_membership, fit_clusterer
 from ._duel import Duel
 from ._roster import new_roster, plain_selection
@@ -67,6 +67,13 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         Estimator of the experts' behaviours. An `AnnotatorLDA` is cloned and fitted to the counts of the annotations;
         ``FrozenEstimator(lda)`` is one that was trained on a larger anonymous archive. What behaviours answer at an
         item shapes the wrong answers that are expected there. None leaves that to the roster.
+
+    gate_features : {"X", "proba"}, callable or None, default=None
+        Numbers by which a gate, net or `AnnotatorLDA` inside the deferrer tells items apart: "X" is `X` itself, "proba"
+        the probabilities of the classifier, and a callable is given `X` and returns an array or sparse matrix of a row
+        per item, for instance the `transform` of a fitted vectoriser. None is "X" where `X` is numbers without gaps: a
+        dense table or, for those with a `module`, an array of more dimensions; and "proba" for text, categories, sparse
+        matrices and all else that only the classifier understands. The classifier always sees `X` as it is.
 
     error_cost : array-like of shape (n_classes, n_classes), default=None
         Cost, in units of one error, of deciding for the class of the column where the class of the row is true. None is
@@ -203,6 +210,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         "consultation_cost": [numbers.Real, "array-like", dict, None],
         "max_answers": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "clusterer": [HasMethods(["fit", "transform"]), None],
+        "gate_features": GATE_FEATURES,
         "error_cost": ["array-like", None],
         "workload": ["array-like", dict, None],
         "cv": [Interval(numbers.Integral, 2, None, closed="left")],
@@ -222,6 +230,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         consultation_cost=None,
         max_answers=None,
         clusterer=None,
+        gate_features=None,
         error_cost=None,
         workload=None,
         cv=5,
@@ -237,6 +246,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         self.consultation_cost = consultation_cost
         self.max_answers = max_answers
         self.clusterer = clusterer
+        self.gate_features = gate_features
         self.error_cost = error_cost
         self.workload = workload
         self.cv = cv
@@ -701,7 +711,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
     def _learn(self, team):
         self.clusterer_, details = None, _new_details(self.n_experts_)
         if self.clusterer is not None:
-            X, votes = team.annotated.given, team.annotations  # behaviours need no truth
+            self._prepare_sight(team, self.cv)
+            X, votes = self._shown(team.annotated), team.annotations  # behaviours need no truth
             self.clusterer_ = fit_clusterer(self.clusterer, X, votes, self._seed)
             details["membership"] = expert_membership(self.clusterer_, X, votes)
         self._single_targets(**details)

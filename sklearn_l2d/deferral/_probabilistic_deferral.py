@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 from sklearn.utils.metaestimators import available_if
 
+from .._items import as_array
 from .._numerics._answers import fit_temperature, temper
 from .._numerics._evidence import absent_likelihood
 from .._sklearn import Interval, StrOptions
@@ -36,7 +37,7 @@ class JointClassifier:
 
     def predict_proba(self, X):
         """Probabilities (n, C) of the classes."""
-        return predict_answers(self.net_, np.asarray(X, dtype=self._dtype))[:, 0]
+        return predict_answers(self.net_, np.asarray(as_array(X), dtype=self._dtype))[:, 0]
 
     def predict(self, X):
         """Most probable labels."""
@@ -114,6 +115,13 @@ class ProbabilisticDeferral(ImitatingDeferrer):
     workload : pair, array-like of shape (n_experts, 2), mapping or None, default=None
         Lower and upper bound of the share of all items that each expert serves: one pair for all experts, one pair per
         expert, or a mapping from names to pairs, such as a Series or DataFrame. None sets no bound.
+
+    gate_features : {"X", "proba"}, callable or None, default=None
+        Numbers by which a gate, net or `AnnotatorLDA` inside the deferrer tells items apart: "X" is `X` itself, "proba"
+        the probabilities of the classifier, and a callable is given `X` and returns an array or sparse matrix of a row
+        per item, for instance the `transform` of a fitted vectoriser. None is "X" where `X` is numbers without gaps: a
+        dense table or, for those with a `module`, an array of more dimensions; and "proba" for text, categories, sparse
+        matrices and all else that only the classifier understands. The classifier always sees `X` as it is.
 
     prior_weight : float, default=5.0
         Weight of the gate's prior before training. The prior logit of a target is the log of the probability that the
@@ -295,6 +303,7 @@ class ProbabilisticDeferral(ImitatingDeferrer):
         cv=5,
         coverage=None,
         workload=None,
+        gate_features=None,
         prior_weight=5.0,
         annotation_smoothing=0.001,
         consultation_cost=None,
@@ -321,6 +330,7 @@ class ProbabilisticDeferral(ImitatingDeferrer):
             cv=cv,
             coverage=coverage,
             workload=workload,
+            gate_features=gate_features,
             prior_weight=prior_weight,
             annotation_smoothing=annotation_smoothing,
             consultation_cost=consultation_cost,
@@ -372,11 +382,19 @@ class ProbabilisticDeferral(ImitatingDeferrer):
                 "joint_classifier=True trains a net beside the gate, so that the classifier that was given would go "
                 "unused; leave classifier=None, or joint_classifier=False."
             )
+        if self.joint_classifier and self.gate_features not in (None, "X"):
+            raise ValueError(
+                f"gate_features={self.gate_features!r} with joint_classifier=True, whose net learns from X itself; "
+                "leave gate_features=None, and put what makes numbers of X before the deferrer in a Pipeline."
+            )
         if self.joint_classifier and self.max_epochs < 2:
             raise ValueError(
                 f"max_epochs={self.max_epochs} leaves joint_classifier=True untrained, since it learns between the "
                 "epochs of the gate; raise it to 2 or more."
             )
+
+    def _gate_features(self):
+        return "X" if self.joint_classifier else super()._gate_features()
 
     def _gather_evidence(self, team, weight, price):
         weight = weight / weight.mean()

@@ -32,6 +32,13 @@ class RandomExpertDeferral(GatedDeferrer):
         Lower and upper bound of the share of all items that each expert serves: one pair for all experts, one pair per
         expert, or a mapping from names to pairs, such as a Series or DataFrame. None sets no bound.
 
+    gate_features : {"X", "proba"}, callable or None, default=None
+        Numbers by which a gate, net or `AnnotatorLDA` inside the deferrer tells items apart: "X" is `X` itself, "proba"
+        the probabilities of the classifier, and a callable is given `X` and returns an array or sparse matrix of a row
+        per item, for instance the `transform` of a fitted vectoriser. None is "X" where `X` is numbers without gaps: a
+        dense table or, for those with a `module`, an array of more dimensions; and "proba" for text, categories, sparse
+        matrices and all else that only the classifier understands. The classifier always sees `X` as it is.
+
     prior_weight : float, default=5.0
         Weight of the gate's prior before training. The prior logit of a target is the log of the probability that the
         target is right, given its correctness per class and the classifier's probabilities of the classes; that of the

@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 from .._numerics._answer_model import AnswerModel, with_experts
 from .._numerics._answers import prior_strengths, shrunken_correctness
 from .._numerics._matrices import narrowed, normalised_rows, stacked
+from .._rows import has_index
 from ..annotations import from_long
 from ._answer_model import count_votes
 
@@ -134,6 +135,11 @@ def served_shares(shares, selection):
 def insert_zeros(values, n):
     """Insert zeros for n new targets before the entry of the classifier."""
     return np.insert(values, len(values) - 1, np.zeros(n))
+
+
+def index_of(X):
+    """Names of the items, None if they have none."""
+    return X.index if has_index(X) else None
 
 
 def route_table(targets, experts, deferral, assignment, index):

@@ -145,6 +145,13 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         Lower and upper bound of the share of all items that each expert serves: one pair for all experts, one pair per
         expert, or a mapping from names to pairs, such as a Series or DataFrame. None sets no bound.
 
+    gate_features : {"X", "proba"}, callable or None, default=None
+        Numbers by which a gate, net or `AnnotatorLDA` inside the deferrer tells items apart: "X" is `X` itself, "proba"
+        the probabilities of the classifier, and a callable is given `X` and returns an array or sparse matrix of a row
+        per item, for instance the `transform` of a fitted vectoriser. None is "X" where `X` is numbers without gaps: a
+        dense table or, for those with a `module`, an array of more dimensions; and "proba" for text, categories, sparse
+        matrices and all else that only the classifier understands. The classifier always sees `X` as it is.
+
     prior_weight : float, default=5.0
         Weight of the gate's prior before training. The prior logit of a target is the log of the probability that the
         target is right, given its correctness per class and the classifier's probabilities of the classes; that of the
@@ -318,6 +325,7 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         cv=5,
         coverage=None,
         workload=None,
+        gate_features=None,
         prior_weight=5.0,
         annotation_smoothing=0.001,
         consultation_cost=None,
@@ -344,6 +352,7 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
             cv=cv,
             coverage=coverage,
             workload=workload,
+            gate_features=gate_features,
             prior_weight=prior_weight,
             annotation_smoothing=annotation_smoothing,
             consultation_cost=consultation_cost,
@@ -382,6 +391,7 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         )
 
     def _learn(self, team):
+        self._prepare_sight(team, self.cv)
         for name in ("weak_augmentation", "strong_augmentation"):
             if (view := getattr(self, name)) is not None:  # tested before the classifier is fitted
                 augment(team.items.array[:2], view, name, np.random.default_rng(self._seed))

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import log_expit, logsumexp, softmax
 
+from .._items import as_array
 from .._sklearn import StrOptions
 from .._torch._batches import AnswerTable
 from .._torch._modules import Single, ensemble_for
@@ -215,7 +216,7 @@ class FirstOutputs:
         return self.classes_[self._log_class(X).argmax(1)]
 
     def _log_class(self, X):
-        return self.link(self._logits(np.asarray(X, dtype=self.dtype)), len(self.classes_))[0]
+        return self.link(self._logits(np.asarray(as_array(X), dtype=self.dtype)), len(self.classes_))[0]
 
     def _logits(self, items):
         return predict_logits(self.net, items, len(self.classes_))

@@ -6,6 +6,7 @@ from typing import ClassVar
 from .._sklearn import HasMethods, Interval
 from .._torch._losses import softmax_loss
 from ..crowd import NetClassifier
+from ._base import GATE_FEATURES
 from ._surrogate import SurrogateDeferrer, check_prices, right_answers
 
 
@@ -26,6 +27,13 @@ class TwoStageDeferral(SurrogateDeferrer):
     cv : int, default=5
         Number of folds of the classifier's out-of-fold probabilities, from which the net learns. On the rows that the
         classifier was fitted on it would seem better than it is, and the net would hardly defer.
+
+    gate_features : {"X", "proba"}, callable or None, default=None
+        Numbers by which a gate, net or `AnnotatorLDA` inside the deferrer tells items apart: "X" is `X` itself, "proba"
+        the probabilities of the classifier, and a callable is given `X` and returns an array or sparse matrix of a row
+        per item, for instance the `transform` of a fitted vectoriser. None is "X" where `X` is numbers without gaps: a
+        dense table or, for those with a `module`, an array of more dimensions; and "proba" for text, categories, sparse
+        matrices and all else that only the classifier understands. The classifier always sees `X` as it is.
 
     consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
         Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from
@@ -134,6 +142,7 @@ class TwoStageDeferral(SurrogateDeferrer):
         **SurrogateDeferrer._parameter_constraints,
         "classifier": [HasMethods(["fit", "predict", "predict_proba"]), None],
         "cv": [Interval(numbers.Integral, 2, None, closed="left")],
+        "gate_features": GATE_FEATURES,
         "consultation_cost": [numbers.Real, "array-like", dict, None],
     }
 
@@ -142,6 +151,7 @@ class TwoStageDeferral(SurrogateDeferrer):
         classifier=None,
         *,
         cv=5,
+        gate_features=None,
         consultation_cost=None,
         class_weight=None,
         missing_label=None,
@@ -178,6 +188,7 @@ class TwoStageDeferral(SurrogateDeferrer):
         )
         self.classifier = classifier
         self.cv = cv
+        self.gate_features = gate_features
         self.consultation_cost = consultation_cost
 
     def _check_settings(self, y):
@@ -188,6 +199,7 @@ class TwoStageDeferral(SurrogateDeferrer):
         return NetClassifier(class_weight=self.class_weight, device=self.device)
 
     def _learn(self, team):
+        self._prepare_sight(team, self.cv)
         price, proba = check_prices(self.consultation_cost, self.experts_), self._judge_classifier(team, self.cv)
         worth = right_answers(team) - price[team.votes.annotator]
         classifier = (proba.argmax(1) == team.y_codes)[:, None] * 1.0

@@ -8,7 +8,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._sklearn import atomic
+from .._sklearn import atomic, get_tags
 from ._base import BaseDeferrer
 from ._classifier import with_seed
 
@@ -114,6 +114,11 @@ class DeferrerWrapper(BaseDeferrer):
 
     def _check_items(self, X, reset=False):
         return self.deferrer_._check_items(X, reset)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.deferrer).input_tags
+        return tags
 
     def _answer_shape(self, items, votes):
         return self.deferrer_._answer_shape(items, votes)

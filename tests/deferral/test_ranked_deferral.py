@@ -46,7 +46,7 @@ class RandomDeferral(ClassifierOnly):
     """The one target of everybody, with a score that has nothing to do with who is right."""
 
     def _scores(self, X):
-        noise = np.sin(1e4 * X.array.sum(1))
+        noise = np.sin(1e4 * X.given.sum(1))
         return np.column_stack([noise, np.zeros(len(X))])
 
 
