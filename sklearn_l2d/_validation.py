@@ -11,12 +11,14 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from ._by_name import expert_places
 from ._encoding import (
     Votes,
+    as_frame,
     check_row_count,
     is_frame,
     known_labels,
     label_array,
     make_votes,
     placed,
+    plain_text,
     some,
     unseen_labels,
 )
@@ -84,6 +86,8 @@ def free_memory():
 
 def check_labels(y, n_rows):
     """Check true labels and return them as an array (n,)."""
+    if getattr(y, "dtype", None) is not None and getattr(y.dtype, "kind", "") == "T":
+        y = plain_text(y)
     y = column_or_1d(y, warn=True)
     check_consistent_length(np.empty(n_rows), y)
     assert_all_finite(y, input_name="y")
@@ -136,9 +140,10 @@ def _known(y, unlabeled_label):
     return known_labels(labels, unlabeled_label)
 
 
-def name_list(experts):
-    """One or several names of experts as an object array."""
-    given = [experts] if np.isscalar(experts) else list(experts)
+def name_list(experts, known=()):
+    """One or several names of experts as an object array; a tuple is one name if that is `known`, else several."""
+    is_one = np.isscalar(experts) or not np.iterable(experts) or (isinstance(experts, tuple) and experts in set(known))
+    given = [experts] if is_one else list(experts)
     names = np.empty(len(given), dtype=object)
     names[:] = given
     if len(set(given)) < len(given):
@@ -260,6 +265,7 @@ def check_answers(annotations, X, deferrer, method, unknown="left out"):
             "sklearn.set_config(enable_metadata_routing=True) so that they reach it through a search or a "
             "pipeline, or pass y=AnnotatedTarget(y, annotations)."
         )
+    annotations = as_frame(annotations)
     named = is_frame(annotations) or isinstance(annotations, Votes)
     classes, missing_label = deferrer.classes_, deferrer.missing_label
     votes = votes_beside(X, annotations, classes, missing_label, extend=unknown != "refused")

@@ -153,7 +153,7 @@ PATTERNS = {
     ("Parameters", "cv"): "^Number of folds of the classifier's out-of-fold probabilities",
     ("Parameters", "hidden_layer_sizes"): "^Hidden units of the ",
     ("Parameters", "max_epochs"): "^Number of epochs",
-    ("Parameters", "missing_label"): "^Marker of a missing annotation. None stands for NaN, None, pandas.NA",
+    ("Parameters", "missing_label"): "^Marker of a missing annotation, or a list, tuple or set of several. None stands",
     ("Parameters", "module"): "^Class or function called with `n_outputs` that returns a torch module from batches ",
     ("Parameters", "momentum"): '^Momentum of "sgd"',
     ("Parameters", "random_state"): "^Seed of the ",

@@ -23,7 +23,7 @@ from .._torch._e_steps import responsibilities
 from .._torch._modules import Behaviours, ensemble_for
 from .._torch._net import NET_CONSTRAINTS, Net, build_net, check_net, predict_batches, train
 from .._torch._seeding import own_state
-from .._validation import votes_beside
+from .._validation import answers_among, votes_beside
 from ..annotations import encode_counts
 
 _IDLE = 0.01  # clusters below this share of the votes are idle; clusters below this distance answer alike
@@ -322,8 +322,8 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         an item; set it when scores of different settings are compared.
 
     missing_label : object, default=None
-        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
-        a class.
+        Marker of a missing annotation, or a list, tuple or set of several. None stands for NaN, None, pandas.NA and
+        masked entries, and for -1 unless -1 is a class.
 
     warm_start : bool, default=False
         Whether `fit` continues the training of the previous nets, with `max_epochs` of EM.
@@ -591,12 +591,13 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         NotFittedError
             Before `fit`.
         ValueError
-            If an annotation is not in `classes_`, or the number of rows is not that of `X`.
+            If the annotations are not labels of the kind of `classes_`, or the number of rows is not that of `X`.
 
         Warns
         -----
         UserWarning
-            If an expert has no annotation. The membership is then `cluster_weights_`.
+            If an expert has no annotation, whose membership is then `cluster_weights_`, and of annotations that are not
+            in `classes_`, which are left out.
         """
         check_is_fitted(self)
         items = self._check_items(X)
@@ -605,7 +606,8 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             nobody = np.empty((0, len(prior))), np.empty(0, dtype=int)
             membership = np.tile(self.cluster_weights_, (len(items), 1))
             return (membership, weight_deviations(*nobody, len(items), prior)) if return_std else membership
-        votes = votes_beside(X, annotations, self.classes_, self.missing_label)
+        votes = votes_beside(X, annotations, self.classes_, self.missing_label, extend=True)
+        votes = answers_among(votes, self.classes_, unknown="left out")
         experts, expert = votes.annotators, votes.annotator
         log_f = observed_log_proba(self._log_proba(items), votes)
         membership = solve_membership(

@@ -10,7 +10,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._rows import same_rows
-from .._sklearn import StrOptions, atomic_fit
+from .._sklearn import HasMethods, StrOptions, atomic_fit
 from .._torch._modules import Single, ensemble_for
 from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, predict_log_proba, train
 from .._validation import check_labels
@@ -49,7 +49,7 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
     max_epochs : int, default=60
         Number of epochs.
 
-    class_weight : dict, "balanced" or None, default=None
+    class_weight : mapping, "balanced" or None, default=None
         Weights of the classes in the loss.
 
     device : str, default="auto"
@@ -104,7 +104,7 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar = {
         **NET_CONSTRAINTS,
-        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "class_weight": [dict, HasMethods(["items"]), StrOptions({"balanced"}), None],
     }
 
     def __init__(
@@ -171,7 +171,8 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(f"y holds one class only, {classes[0]!r}; a classifier needs at least two.")
-        targets = np.eye(len(classes))[codes] * compute_sample_weight(self.class_weight, y)[:, None]
+        of_class = dict(self.class_weight.items()) if hasattr(self.class_weight, "items") else self.class_weight
+        targets = np.eye(len(classes))[codes] * compute_sample_weight(of_class, y)[:, None]
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         net = build_net(TargetNet, partial(Single, ensemble_for(params, X, len(classes))), params, seed)
         self.history_ = train(net, net.rows(X, targets), self.max_epochs, seed=seed, verbose=self.verbose)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._annotated_target import matched_target
 from .._by_name import available_for, by_name, check_available, expert_places
-from .._encoding import Votes, is_frame, known_labels, placed
+from .._encoding import Votes, as_frame, is_frame, known_labels, placed
 from .._numerics._answer_model import fit_counts
 from .._numerics._answers import expected_correctness
 from .._numerics._assignment import assign_members
@@ -480,7 +480,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             If a name is unknown.
         """
         check_is_fitted(self)
-        names = [experts] if np.isscalar(experts) else list(experts)
+        names = name_list(experts, self.experts_)
         self._roster.check_names(names)
         self._set_roster(self._roster.without(names))
 
@@ -968,7 +968,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     def _check_newcomers(self, experts, X, annotations, y=None):
         """Names, checked items and votes of newcomers, and `y` in the order of `X`."""
-        names, items = name_list(experts), self._check_items(X)
+        names, items = name_list(experts, self.experts_), self._check_items(X)
+        annotations = as_frame(annotations)
         _, y, annotations = same_rows(X=X, y=y, annotations=annotations)
         votes = votes_beside(X, annotations, self.classes_, self.missing_label)
         if len(votes.annotators) != len(names):

@@ -31,6 +31,7 @@ from ._settings import (
     check_error_cost,
     check_in_one_target,
     consultation_nats,
+    error_costs,
     of_roster,
     row_weights,
     share_bounds,
@@ -328,7 +329,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         "annotation_smoothing": [Interval(numbers.Real, 0, 0.5, closed="neither")],
         "consultation_cost": [numbers.Real, "array-like", dict, None],
         "error_cost": ["array-like", None],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "class_weight": [dict, HasMethods(["items"]), StrOptions({"balanced"}), None],
         "missing_label": "no_validation",
         "unlabeled_label": "no_validation",
         "warm_start": ["boolean"],
@@ -531,7 +532,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         self._margins = None  # these were margins of the previous gate
 
     def _decision_cost(self):
-        return None if self.error_cost is None else np.asarray(self.error_cost, dtype=float)
+        return error_costs(self.error_cost, self.classes_)
 
     def _price(self):
         """Cost of asking each expert, in nats."""
@@ -546,7 +547,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
 
     def _answer_likelihood(self):
         """Likelihood (C, C) of the true class, the row, given an answer."""
-        return check_error_cost(self.error_cost, len(self.classes_), self.annotation_smoothing)
+        return check_error_cost(self.error_cost, self.classes_, self.annotation_smoothing)
 
     def _log_likelihood(self, items, votes, y_codes, proba, price, counted=True):
         """Log-likelihood of the experts and the classifier for the E-step, less the cost of asking."""

@@ -69,8 +69,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         item shapes the wrong answers that are expected there. None leaves that to the roster.
 
     error_cost : array-like of shape (n_classes, n_classes), default=None
-        Cost, in units of one error, of deciding for the class of the column where the class of the row is true. None is
-        0 on the diagonal and 1 elsewhere.
+        Cost, in units of one error, of deciding for the class of the column where the class of the row is true, in the
+        order of `classes_`; a DataFrame may name the classes instead. None is 0 on the diagonal and 1 elsewhere.
 
     workload : pair, array-like of shape (n_experts, 2), mapping or None, default=None
         Lower and upper bound of the share of all items that each expert serves: one pair for all experts, one pair per
@@ -87,8 +87,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         Probability with which `target_accuracy` is kept.
 
     missing_label : object, default=None
-        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
-        a class.
+        Marker of a missing annotation, or a list, tuple or set of several. None stands for NaN, None, pandas.NA and
+        masked entries, and for -1 unless -1 is a class.
 
     unlabeled_label : object, default=None
         Marker of an unknown truth in `y`, beside NaN, None, pandas.NA and masked entries, which always mark one. A -1
@@ -624,7 +624,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
 
     def _check_settings(self, y):
         super()._check_settings(y)
-        error_costs(self.error_cost, len(self.classes_))
+        error_costs(self.error_cost, self.classes_)
         self._consultation_prices()
         self._check_request()
 
@@ -768,7 +768,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         return None if shape is None else shape[votes.item]
 
     def _decision_cost(self):
-        return error_costs(self.error_cost, len(self.classes_))
+        return error_costs(self.error_cost, self.classes_)
 
     def _describe(self, items, y_codes, votes):
         details = _new_details(votes.shape[1], first=self._roster.details["turn"].max(initial=-1) + 1)

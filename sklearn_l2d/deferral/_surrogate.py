@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import log_expit, logsumexp, softmax
 
-from .._sklearn import StrOptions
+from .._sklearn import HasMethods, StrOptions
 from .._torch._batches import AnswerTable
 from .._torch._modules import Single, ensemble_for
 from .._torch._net import NET_CONSTRAINTS, Net, build_net, check_net, predict_logits, train
@@ -77,7 +77,7 @@ class SurrogateDeferrer(BaseDeferrer):
 
     _parameter_constraints: ClassVar = {
         **NET_CONSTRAINTS,
-        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "class_weight": [dict, HasMethods(["items"]), StrOptions({"balanced"}), None],
         "missing_label": "no_validation",
         "unlabeled_label": "no_validation",
     }
