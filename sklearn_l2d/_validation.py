@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.utils import assert_all_finite, check_consistent_length
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
@@ -24,7 +25,7 @@ from ._encoding import (
 )
 from ._numerics._matrices import row_blocks
 from ._rows import same_rows
-from ._sklearn import take_rows, warn
+from ._sklearn import check_weights, take_rows, warn
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,41 @@ def warn_of_marker(y, name="y", fix="pass unlabeled_label=-1; if it is a class, 
             f"{name} holds -1 beside 0 to {len(classes) - 2}; it is taken as a class. If it marks an unknown truth, "
             f"{fix}."
         )
+
+
+def weighted_rows(X, y, annotations, sample_weight):
+    """Rows of a fit, already matched, without those of weight 0, and their weights; None if `sample_weight` is None."""
+    if sample_weight is None:
+        return X, y, annotations, None
+    *_, sample_weight = same_rows(X=X, y=y, annotations=annotations, sample_weight=sample_weight)
+    weight = check_weights(sample_weight, X)
+    if (weight > 0).all():
+        return X, y, annotations, weight
+    check_consistent_length(X, y, annotations)
+    rows = np.flatnonzero(weight)
+    return *(None if part is None else take_rows(part, rows) for part in (X, y, annotations)), weight[rows]
+
+
+def row_weights(class_weight, y, sample_weight=None):
+    """Weights (n,) of rows by their class, times their own, by which "balanced" counts the classes, too.
+
+    Raises
+    ------
+    ValueError
+        If a class of `y` has a negative weight, or all weights are 0.
+    """
+    if hasattr(class_weight, "items"):
+        class_weight = dict(class_weight.items())
+    if sample_weight is not None and isinstance(class_weight, str):
+        classes, codes = np.unique(y, return_inverse=True)
+        mass = np.bincount(codes, sample_weight)
+        class_weight = dict(zip(classes.tolist(), sample_weight.sum() / (len(classes) * mass), strict=True))
+    weight = compute_sample_weight(class_weight, y)
+    if weight.min() < 0 or weight.max() == 0:
+        raise ValueError(
+            f"class_weight={class_weight!r} is negative for a class in y, or zero for all; raise it above 0."
+        )
+    return weight if sample_weight is None else weight * sample_weight
 
 
 def check_all_known(y, unlabeled_label, method):

@@ -223,6 +223,12 @@ METHODS_DIFFERENT = {
         "another class says it": "PanelDeferral.predict_team_proba",
     },
     "experts": {"they leave": "BaseDeferrer.offboard"},
+    "sample_weight": {
+        "all that is learnt is listed": "BaseDeferrer.fit",
+        "votes have weights": "AnnotatorLDA.fit",
+        "fit says it": "GatedDeferrer.partial_fit",
+        "only a loss is weighted": "NetClassifier.fit",
+    },
     "y": {
         "it is ignored": "AgreementClustering.fit AgreementClustering.fit_predict FuzzyCMeans.fit",
         "it holds votes": "AnnotatorLDA.fit",

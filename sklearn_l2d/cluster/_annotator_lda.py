@@ -23,7 +23,7 @@ from .._torch._e_steps import responsibilities
 from .._torch._modules import Behaviours, ensemble_for
 from .._torch._net import NET_CONSTRAINTS, Net, build_net, check_net, predict_batches, train
 from .._torch._seeding import own_state
-from .._validation import answers_among, votes_beside
+from .._validation import answers_among, votes_beside, weighted_rows
 from ..annotations import encode_counts
 
 _IDLE = 0.01  # clusters below this share of the votes are idle; clusters below this distance answer alike
@@ -476,7 +476,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.random_state = random_state
 
     @atomic_fit(prefer_skip_nested_validation=True)
-    def fit(self, X, y):
+    def fit(self, X, y, sample_weight=None):
         """Learn the behaviours from anonymous annotations.
 
         Parameters
@@ -487,6 +487,9 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             Votes per class, which may be real-valued weights. The columns of a DataFrame name the classes, and a row of
             zeros is an item without annotations. Or one label per item, as one anonymous annotation each. Rows of
             pandas objects are matched by their index.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What the votes on each item count: the counts of an item are multiplied by its weight. Items of weight 0 are
+            left out.
 
         Returns
         -------
@@ -505,7 +508,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             If the loss is not finite.
         """
         warm = self.warm_start and self.__sklearn_is_fitted__()
-        data = self._check_training_data(X, y, self.classes_ if warm else None, fresh=not warm)
+        data = self._check_training_data(X, y, sample_weight, self.classes_ if warm else None, fresh=not warm)
         net, seed, calls = self._continued_net() if warm else self._new_net(data)
         history, n_anchor_epochs = list(self.history_) if warm else [], 0
         settings = {"seed": seed + calls, "verbose": self.verbose}
@@ -552,7 +555,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 f"classes={list(classes)!r} is not the same as in the first call, {self.classes_.tolist()!r}; leave "
                 "it out after the first call."
             )
-        data = self._check_training_data(X, y, self.classes_ if started else classes, fresh=not started)
+        data = self._check_training_data(X, y, None, self.classes_ if started else classes, fresh=not started)
         net, seed, calls = self._continued_net() if started else self._new_net(data)
         if net.module_.consensus is not None:
             if calls >= self.n_consensus_epochs + self.n_anchor_epochs:
@@ -866,13 +869,15 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _check_items(self, X, reset=False):
         return validate_data(self, X, reset=reset, dtype=self.dtype, allow_nd=self.module is not None)
 
-    def _check_training_data(self, X, y, classes, fresh):
+    def _check_training_data(self, X, y, sample_weight, classes, fresh):
         """Checked rows of a fit, which is `fresh` or continues the previous one."""
         check_net(self.get_params(deep=False))
         _, y = same_rows(X=X, y=y)
+        X, y, _, weights = weighted_rows(X, y, None, sample_weight)
         X = self._check_items(X, reset=fresh)
         counts, classes = encode_counts(y, classes=classes)
         check_row_count(counts, len(X), "y")
+        counts = counts if weights is None else counts * weights[:, None]
         if fresh and self.n_clusters > len(X):
             raise ValueError(
                 f"n_clusters={self.n_clusters} is larger than the number of items in X, {len(X)}; lower it."

@@ -34,6 +34,7 @@ from .._validation import (
     name_list,
     votes_beside,
     warn_of_marker,
+    weighted_rows,
 )
 from ..crowd import NetClassifier
 from ..metrics import team_accuracy
@@ -67,6 +68,8 @@ class Team:
         Their annotations.
     known : ndarray of bool
         Which of `annotated` are labelled.
+    weights : ndarray or None
+        Weights of `annotated`; None if all count alike.
     """
 
     items: Items
@@ -77,6 +80,17 @@ class Team:
     annotated: Items
     annotations: Votes
     known: np.ndarray
+    weights: np.ndarray | None
+
+    @property
+    def weight(self):
+        """Weights (n,) of the labelled items."""
+        return np.ones(len(self.y)) if self.weights is None else self.weights[self.known]
+
+    @property
+    def weight_if_any(self):
+        """Weights (n,) of the labelled items; None if all count alike."""
+        return None if self.weights is None else self.weight
 
 
 _FUSIONS = "combine", "crowdlab"  # decisions by the classifier and all answers together
@@ -128,7 +142,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         return super().set_params(**params)
 
     @atomic_fit(prefer_skip_nested_validation=False)
-    def fit(self, X, y, annotations=None, X_unlabeled=None):
+    def fit(self, X, y, annotations=None, X_unlabeled=None, sample_weight=None):
         """Fit the deferrer to labelled and annotated items.
 
         Parameters
@@ -148,6 +162,10 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             experts: the classifier decides all items, unless a coverage below 1, a workload or answers are requested.
         X_unlabeled : array-like of shape (n_unlabeled, n_features), default=None
             Items without labels. The shares are calibrated on them if bounds are set, and measured on them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the labelled and annotated items, in all that is learnt and in the shares that are measured on
+            them. An item of weight 2 counts as if it were there twice, one of weight 0 as if it were absent. A
+            classifier whose `fit` takes no weights learns without them, which a warning tells.
 
         Returns
         -------
@@ -157,13 +175,13 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the data or the bounds are not as described, or the bounds cannot be met; without annotations, no work by
-            people can be requested.
+            If the data, the weights or the bounds are not as described, or the bounds cannot be met; without
+            annotations, no work by people can be requested.
         MemoryError
             If a table of items and experts is needed, for bounds on single experts or completed annotations, and there
             is not enough memory free for it.
         """
-        self._fit(X, y, annotations, X_unlabeled)
+        self._fit(X, y, annotations, X_unlabeled, sample_weight)
 
     def predict(self, X):
         """Predict labels by the classifier alone.
@@ -666,11 +684,11 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
 
     # Fitting.
 
-    def _fit(self, X, y, annotations, X_unlabeled=None, classes=()):
-        y, annotations = matched_target(X, y, annotations)
+    def _fit(self, X, y, annotations, X_unlabeled=None, sample_weight=None, classes=()):
+        X, y, annotations, weights = weighted_rows(X, *matched_target(X, y, annotations), sample_weight)
         if annotations is None:
             check_nobody(**self.get_params(deep=False))
-        team = self._check_team(X, y, annotations, X_unlabeled, classes)
+        team = self._check_team(X, y, annotations, X_unlabeled, weights, classes)
         self._check_settings(team.y)
         self._seed = self._draw_seed()
         if self.n_experts_:
@@ -684,13 +702,14 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """Learn how the experts answer, and how much the classifier and their answers count."""
         if self._roster.answering is None:
             self._count_answers(team)
-        model, votes, truth = self._roster.answer_model, team.votes, np.eye(len(self.classes_))[team.y_codes]
+        model, votes, weight = self._roster.answer_model, team.votes, team.weight
+        truth = np.eye(len(self.classes_))[team.y_codes] * weight[:, None]
         rows, some = few_answers(votes, self._seed)
         log_prior = vars(self).pop("_judged", None)
         log_prior = None if log_prior is None else log_prior[rows]
         # who trains classifier and experts together has no probabilities out of fold
         proba = self._classifier_proba(team.items[rows]) if log_prior is None else np.exp(log_prior)
-        self._crowdlab = fit_crowdlab(some.item, some.label, proba, team.y_codes[rows], model.center)
+        self._crowdlab = fit_crowdlab(some.item, some.label, proba, team.y_codes[rows], model.center, weight[rows])
         shape = self._answer_shape(team.items[rows], some)
         model, self._exponents = learn_weights(model, some, truth[rows], log_prior, shape, self._seed)
         self._roster = self._roster.who_answer(model)
@@ -703,7 +722,10 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         roster = self._roster
         if not team.known.all():
             truth = self._truth_before_answers(team.annotated, team.known, team.y_codes)
-            roster = roster.recounted(team.annotations, completed(team.annotations, truth))
+            truth = completed(team.annotations, truth, sample_weight=team.weights)
+            if team.weights is not None:
+                truth = truth * team.weights[:, None]
+            roster = roster.recounted(team.annotations, truth)
         self._roster = roster.who_answer(fit_counts(*roster.counts))
 
     def _truth_before_answers(self, items, known, y_codes):
@@ -722,7 +744,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
     def _draw_seed(self):
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _check_team(self, X, y, annotations, X_unlabeled, classes):
+    def _check_team(self, X, y, annotations, X_unlabeled, weights, classes):
         """Checked `Team`; sets `classes_`, the roster, `n_features_in_` and `feature_names_in_`."""
         items, parts = self._check_items(X, reset=True), self._parts()
         y, known = check_truth(y, len(items), self.unlabeled_label)
@@ -749,15 +771,17 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             labelled, its_votes = items[known], votes[known]
             rows = np.append(np.flatnonzero(known), np.flatnonzero(~known & (np.diff(votes.starts) > 0)))
             items, votes, known = items[rows], votes[rows], known[rows]
-        self._roster = new_roster(its_votes, y_codes)
-        return Team(labelled, y, y_codes, its_votes, unlabeled, items, votes, known)
+            weights = None if weights is None else weights[rows]
+        team = Team(labelled, y, y_codes, its_votes, unlabeled, items, votes, known, weights)
+        self._roster = new_roster(its_votes, y_codes, team.weight)
+        return team
 
     def _fit_classifier(self, team):
         """Fit the classifier unless it is frozen, and return it unfitted."""
         classifier = self._parts()["classifier"]
         if classifier is None:
             classifier = self._default_classifier()
-        self.classifier_ = fit_classifier(classifier, team.items.given, team.y, self._seed)
+        self.classifier_ = fit_classifier(classifier, team.items.given, team.y, self._seed, team.weight_if_any)
         self.temperature_ = 1.0
         return classifier
 
@@ -765,7 +789,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """Fit the classifier and return its out-of-fold, calibrated probabilities (n, C) on the team's rows."""
         classifier = self._fit_classifier(team)
         proba, self.temperature_ = judge_classifier(
-            classifier, self.classifier_, team.items.given, team.y, self.classes_, cv, self._seed
+            classifier, self.classifier_, team.items.given, team.y, self.classes_, cv, self._seed, team.weight_if_any
         )
         self._judged = np.log(proba)  # for `_learn_answers`
         self._count_answers(team)
@@ -789,7 +813,8 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         """Report the hard shares of the unlabelled items, or else of the labelled ones, whose `duel` may be given."""
         if team.unlabeled is not None or duel is None:
             duel = self._duel(team.items if team.unlabeled is None else team.unlabeled)
-        self._report_shares(duel.shares(len(self.targets_)))
+        weights = team.weight_if_any if team.unlabeled is None else None
+        self._report_shares(duel.shares(len(self.targets_), weights))
 
     def _report_shares(self, shares):
         """Set the hard shares (n_targets + 1,), the classifier last, and what follows from them."""

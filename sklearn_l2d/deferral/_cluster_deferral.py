@@ -439,7 +439,7 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
             membership = check_omega(self.omega, self.experts_)
         else:
             X, votes = team.annotated.given, team.annotations  # behaviours need no truth
-            self.clusterer_ = fit_clusterer(self.clusterer, X, votes, self._seed)
+            self.clusterer_ = fit_clusterer(self.clusterer, X, votes, self._seed, team.weights)
             membership = expert_membership(self.clusterer_, X, votes)
         # a clusterer that was not asked for serves newcomers only
         joins = self.omega is not None or self.clusterer is not None

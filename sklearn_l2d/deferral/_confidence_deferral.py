@@ -181,7 +181,8 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
         self.n_iter_, self.history_ = 0, []
         if team.unlabeled is not None:
             proba = self._classifier_proba(team.unlabeled)
-        self._calibrate(self._compare(proba) if self._bind_people(bounds) else self._best_of(proba), bounds)
+        contest = self._compare(proba) if self._bind_people(bounds) else self._best_of(proba)
+        self._calibrate(contest, bounds, team.weight_if_any if team.unlabeled is None else None)
 
     def _fit_nobody(self, team):
         super()._fit_nobody(team)

@@ -654,9 +654,9 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
                 f"{high:g}; change one of them."
             )
 
-    def _check_team(self, X, y, annotations, X_unlabeled, classes):
+    def _check_team(self, X, y, annotations, X_unlabeled, weights, classes):
         """Without the items that are held out for the bound on the error."""
-        team = super()._check_team(X, y, annotations, X_unlabeled, classes)
+        team = super()._check_team(X, y, annotations, X_unlabeled, weights, classes)
         if self.target_accuracy is None or not self.n_experts_:
             return team
         order = np.random.default_rng(self._draw_seed()).permutation(len(team.y))
@@ -685,8 +685,9 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
             annotated=team.annotated[rest],
             annotations=team.annotations[rest],
             known=team.known[rest],
+            weights=None if team.weights is None else team.weights[rest],
         )
-        self._roster = new_roster(team.votes, team.y_codes)
+        self._roster = new_roster(team.votes, team.y_codes, team.weight)
         return team
 
     def _bounds(self, roster):
@@ -697,7 +698,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         self.clusterer_, details = None, _new_details(self.n_experts_)
         if self.clusterer is not None:
             X, votes = team.annotated.given, team.annotations  # behaviours need no truth
-            self.clusterer_ = fit_clusterer(self.clusterer, X, votes, self._seed)
+            self.clusterer_ = fit_clusterer(self.clusterer, X, votes, self._seed, team.weights)
             details["membership"] = expert_membership(self.clusterer_, X, votes)
         self._single_targets(**details)
         self._judge_classifier(team, self.cv)
@@ -708,6 +709,9 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         super()._learn_answers(team)
         if team.unlabeled is not None:
             items, log_prior = team.unlabeled, None
+        elif team.weights is not None:
+            rows = rows_by_weight(team.weight)
+            items, log_prior = items[rows], log_prior[rows]
         # tolls, which decide who is asked, are fixed before the held-out items are looked at
         self.confidence_threshold_ = np.inf if self._promised is None else self.target_accuracy
         sample = self._sample(items, None, log_prior)
@@ -955,6 +959,12 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
                 "two, or give more labelled items or more answers to each."
             )
         return threshold
+
+
+def rows_by_weight(weight):
+    """Positions (n,) of n rows, each as often as its weight says up to one, and each once if all weights are equal."""
+    places = (np.arange(len(weight)) + 0.5) / len(weight) * weight.sum()
+    return np.searchsorted(np.cumsum(weight), places)
 
 
 def _new_details(n_experts, first=0):

@@ -232,12 +232,20 @@ class PopulationDeferral(TallyMixin, BaseDeferrer):
     def _learn(self, team):
         items, params = team.items.array, self.get_params(deep=False)
         self.net_, self.history_ = fit_population_net(
-            params, items, team.y_codes, team.votes, len(self.classes_), self._seed, pooling=self.pooling
+            params,
+            items,
+            team.y_codes,
+            team.votes,
+            len(self.classes_),
+            self._seed,
+            pooling=self.pooling,
+            sample_weight=team.weight_if_any,
         )
         self.n_iter_ = len(self.history_)
         self.classifier_ = PopulationClassifier(self.net_, self.classes_, softmax_link, self.dtype)
         self.temperature_ = 1.0
-        codes, vocal = expert_codes(self.net_, items, team.y_codes, team.votes), team.votes.n_answers > 0
+        codes = expert_codes(self.net_, items, team.y_codes, team.votes, team.weight_if_any)
+        vocal = team.votes.n_answers > 0
         self._mean_code = codes[vocal].mean(0) if vocal.any() else np.zeros(self.code_size)
         self._single_targets(codes=np.where(vocal[:, None], codes, self._mean_code))
         self._measure_shares(team)

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import block_diag, csr_array, issparse
-from sklearn.utils.class_weight import compute_sample_weight
 
 from .._by_name import are_numbers, as_floats, bounds_table, by_name, check_pair, expert_places
 from .._encoding import is_frame, some
@@ -229,24 +228,6 @@ def of_roster(setting, parameter, fitted, roster, common_ndim):
     if values.ndim == common_ndim or len(values) != len(fitted):
         return setting
     return of_roster(dict(zip(fitted, values, strict=True)), parameter, fitted, roster, common_ndim)
-
-
-def row_weights(class_weight, y):
-    """Weights (n,) of rows by their class.
-
-    Raises
-    ------
-    ValueError
-        If a class of `y` has a negative weight, or all weights are 0.
-    """
-    if hasattr(class_weight, "items"):
-        class_weight = dict(class_weight.items())
-    weight = compute_sample_weight(class_weight, y)
-    if weight.min() < 0 or weight.max() == 0:
-        raise ValueError(
-            f"class_weight={class_weight!r} is negative for a class in y, or zero for all; raise it above 0."
-        )
-    return weight
 
 
 def error_costs(error_cost, classes):
