@@ -527,7 +527,7 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         deferral, assignment = self._assign(X, available, capacity, on_overflow)
         return route_table(self.targets_, self.experts_, deferral, assignment, _index(X))
 
-    def start_shift(self, capacity=None, available=None):
+    def start_shift(self, capacity=None, available=None, X_expected=None, n_expected=None):
         """Start a shift, which remembers what each expert has been given while items come one by one or in batches.
 
         Parameters
@@ -536,6 +536,13 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
             Largest number of items per expert in the whole shift; unlimited by default.
         available : array-like of bool of shape (n_experts,), default=None
             Experts who are in; by default all experts. The shift's attribute of this name can be changed later.
+        X_expected : array-like of shape (n_expected, n_features), default=None
+            Items such as those to come. With them, the shift keeps a reserve: the time of each expert has a price, at
+            which items such as these would need the capacities just up, and a deferred item goes to whoever gains most
+            on it beyond the price, whatever its target and `workload`. Without them, the first items take what they
+            want. Where capacities are tight, the reserve gains about what a plan for all items at once would.
+        n_expected : int, default=None
+            Number of items to come; by default that of `X_expected`.
 
         Returns
         -------
@@ -545,10 +552,11 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If `capacity` or `available` does not fit the experts.
+            If `capacity` or `available` does not fit the experts, or a reserve is asked for without a capacity, or of a
+            team that asks several people about an item.
         """
         check_is_fitted(self)
-        return Shift(self, capacity, available)
+        return Shift(self, capacity, available, X_expected, n_expected)
 
     def answers_to_annotations(self, answers, tasks):
         """Turn the answers to a route into annotations for `predict_team` and `score`.
