@@ -5,7 +5,7 @@ import numbers
 import numpy as np
 from scipy.sparse import issparse
 
-from ._encoding import is_frame, some
+from ._encoding import as_frame, is_frame, some
 from ._rows import has_index, same_rows
 from ._sklearn import count_rows
 
@@ -52,7 +52,7 @@ def check_available(available, experts, X):
     """
     if available is None:
         return None
-    names = None
+    names, available = None, as_frame(available)
     if is_frame(available):
         available, names = same_rows(X=X, available=available)[1], available.columns.tolist()
     elif hasattr(available, "items"):  # a Series, too

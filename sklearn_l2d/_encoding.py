@@ -41,6 +41,19 @@ def is_frame(table):
     return hasattr(table, "iloc") and hasattr(table, "columns")
 
 
+def as_frame(table):
+    """A table of polars or Arrow as a DataFrame of pandas, so that its columns keep their names; others as they are."""
+    if is_frame(table) or type(table).__module__.partition(".")[0] not in ("polars", "pyarrow"):
+        return table
+    if len(getattr(table, "shape", ())) != 2:
+        return table
+    import narwhals as nw
+    import pandas as pd
+
+    frame = nw.from_native(table, eager_only=True)
+    return pd.DataFrame({name: pd.Series(frame[name].to_list(), dtype=object) for name in frame.columns})
+
+
 def is_na(value):
     """Whether `value` is None, NaN, NaT or pandas.NA."""
     pandas = sys.modules.get("pandas")  # pandas.NA exists only if pandas has been imported
@@ -56,6 +69,7 @@ def as_table(annotations):
             "annotations is a sparse matrix, whose empty cells cannot be told from votes for class 0; pass a "
             "dense array with -1 or NaN for the missing annotations."
         )
+    annotations = as_frame(annotations)
     if not hasattr(annotations, "shape"):
         annotations = np.array(annotations, dtype=object)
     if len(annotations.shape) != 2:
@@ -86,7 +100,7 @@ def expert_names(table):
 
 def check_classes(classes):
     """Return `classes` as an array after checking that it is 1-D, sorted and unique."""
-    classes = np.asarray(classes)
+    classes = plain_text(np.asarray(classes))
     if classes.ndim != 1:
         raise ValueError(f"classes must be 1-D, got shape {classes.shape}.")
     try:
@@ -108,6 +122,27 @@ def sorted_labels(labels, name):
     return whole_numbers(classes)
 
 
+def sorted_names(names):
+    """Sort names of any types into an object array: by their types first, where these have no common order."""
+    try:
+        ordered = sorted(names)
+    except TypeError:
+        ordered = sorted(names, key=lambda name: (isinstance(name, str), type(name).__name__, name))
+    array = np.empty(len(ordered), dtype=object)
+    array[:] = ordered
+    if ordered and all(isinstance(name, float) and name.is_integer() for name in ordered):
+        array[:] = [int(name) for name in ordered]  # NaN among them has made them floats
+    return array
+
+
+def plain_text(labels):
+    """An array whose text of numpy's StringDType has a type that all libraries know; others as they are."""
+    if labels.dtype.kind != "T":
+        return labels
+    text = labels.astype(object)
+    return text if any(is_na(label) for label in text.ravel()) else np.array(text.tolist(), dtype=str)
+
+
 def whole_numbers(labels):
     """Labels as integers if they are floats without a fraction."""
     if labels.dtype.kind == "f" and np.all(np.abs(labels) < 2**53) and np.all(labels == np.rint(labels)):
@@ -119,9 +154,14 @@ def missing_test(missing_label):
     """Return the predicate whether a label that is not a known class marks a missing annotation."""
     if missing_label is None:
         return lambda label: is_na(label) or label == -1
-    if is_na(missing_label):
-        return is_na
-    return lambda label: not is_na(label) and bool(label == missing_label)
+    markers = missing_markers(missing_label)
+    named, na_too = [marker for marker in markers if not is_na(marker)], any(map(is_na, markers))
+    return lambda label: na_too if is_na(label) else any(bool(label == marker) for marker in named)
+
+
+def missing_markers(missing_label):
+    """All markers that `missing_label` names: itself, or what a list, tuple or set of several holds."""
+    return list(missing_label) if isinstance(missing_label, list | tuple | set | frozenset) else [missing_label]
 
 
 def label_array(y):
@@ -130,7 +170,7 @@ def label_array(y):
         labels = y.data.astype(object)
         labels[np.ma.getmaskarray(y)] = None
         return labels
-    labels = np.asarray(y)
+    labels = plain_text(np.asarray(y))
     if labels.dtype.kind == "U" and isinstance(y, list | tuple) and not all(isinstance(label, str) for label in y):
         return np.array(y, dtype=object)
     return labels
@@ -198,9 +238,10 @@ def encode_table(annotations, classes=None, missing_label=None, *, extend=False)
 def encode(table, experts, classes, missing_label, extend=False):
     """Return the codes of `table` (-1 = missing) and their classes; arguments as in `encode_table`."""
     is_missing = missing_test(missing_label)
-    na_is_missing = missing_label is None or is_na(missing_label)
+    markers = missing_markers(missing_label)
+    na_is_missing = any(map(is_na, markers))
     known = {} if classes is None else {label: code for code, label in enumerate(classes.tolist())}
-    if missing_label is not None and missing_label in known:
+    if any(marker in known for marker in markers if not is_na(marker)):
         raise ValueError(f"missing_label={missing_label!r} is one of the classes; it cannot be both.")
     codes = np.full(table.shape, -1, dtype=code_dtype(len(known)))
     for block in _blocks(table):
@@ -268,6 +309,8 @@ def align_columns(frame, classes):
         raise ValueError(f"y names a class twice in its columns {some(names)}; add up the repeated columns.")
     if classes is None:
         classes = sorted_labels(names, "y")
+    sparse = {name: kind.subtype for name, kind in frame.dtypes.items() if hasattr(kind, "fill_value")}
+    frame = frame.astype(sparse) if sparse else frame
     wanted = classes.tolist()
     known, given = set(wanted), set(names)
     unseen = [name for name in names if name not in known]
@@ -712,7 +755,7 @@ class Votes:
             return wide
         import pandas as pd
 
-        return pd.DataFrame(wide, index=pd.Index(self.tasks), columns=pd.Index(self.annotators), dtype=object)
+        return pd.DataFrame(wide, index=flat_index(self.tasks), columns=flat_index(self.annotators), dtype=object)
 
     def to_long(self):
         """Long table with one row per answer.
@@ -811,8 +854,23 @@ def placed(votes, place, annotators):
     return votes._with(item, annotator, label, annotators=annotators)
 
 
+def flat_index(names):
+    """Names, of which some may be tuples, as an Index of one level."""
+    import pandas as pd
+
+    return pd.Index(names, tupleize_cols=False)
+
+
 def make_votes(
-    annotations, classes=None, missing_label=None, duplicates="error", names=COLUMNS, tasks=None, *, extend=False
+    annotations,
+    classes=None,
+    missing_label=None,
+    duplicates="error",
+    names=COLUMNS,
+    tasks=None,
+    time=None,
+    *,
+    extend=False,
 ):
     """`Votes` of anything that holds annotations, as `annotations.encode_votes` describes it.
 
@@ -828,7 +886,8 @@ def make_votes(
     if issparse(annotations):
         return _from_sparse(annotations, classes, tasks)
     if is_long(annotations, names):
-        return _from_long(annotations, classes, missing_label, duplicates, names, tasks)
+        return _from_long(annotations, classes, missing_label, duplicates, names, tasks, time)
+    annotations = as_frame(annotations)
     encoded = encode_table(annotations, classes, missing_label, extend=extend)
     item, annotator = np.nonzero(encoded.codes >= 0)
     label = encoded.codes[item, annotator]
@@ -851,19 +910,22 @@ def is_long(table, names=COLUMNS):
 
 def no_columns(table, lacking):
     """Error of a long table without some of its columns."""
-    return ValueError(f"{table} lacks the columns {lacking}; name yours with task=, annotator= and label=.")
+    return ValueError(f"{table} lacks the columns {lacking}; name yours with task=, annotator=, label= and time=.")
 
 
 def no_name(column, rows):
     """Error of a long table that does not say which item or who."""
-    return ValueError(f"table has no {column} in rows {some(rows.tolist())}; drop them.")
+    return ValueError(
+        f"table has no {column} in rows {some(rows.tolist())}; drop them, or where annotators are unknown count votes "
+        "without names, by from_long with duplicates='count'."
+    )
 
 
 def repeated_pairs(task, annotator, rows):
     """Error of a long table in which somebody answers an item again."""
     return ValueError(
         f"table repeats a pair of {task} and {annotator} in rows {some(rows.tolist())}; drop repeats, or pass "
-        "duplicates='last' or 'count'."
+        "duplicates='first', 'last' or 'count'."
     )
 
 
@@ -885,7 +947,7 @@ def _from_sparse(matrix, classes, tasks):
     return Votes(rows[given], columns[given], label[given], n_items, classes, np.arange(n_annotators), tasks)
 
 
-def _from_long(table, classes, missing_label, duplicates, names, tasks):
+def _from_long(table, classes, missing_label, duplicates, names, tasks, time):
     """Votes from the rows of a long table, read a batch at a time where it is a file."""
     is_missing = missing_test(missing_label)
     known = [_Numbering() for _ in names]
@@ -894,9 +956,11 @@ def _from_long(table, classes, missing_label, duplicates, names, tasks):
         n_named = len(known[0].place)
     if classes is not None:
         known[2].add(classes.tolist())
-    parts, index, n_minus_one = [], [], 0
-    for columns, rows in _batches(table, names):
+    parts, index, times, n_minus_one = [], [], [], 0
+    for columns, rows in _batches(table, names if time is None else (*names, time)):
         codes = []
+        if time is not None:
+            *columns, when = columns
         for numbering, values, name in zip(known, columns, names, strict=True):
             labels, local = factorize(values)
             if name == names[2]:
@@ -917,12 +981,14 @@ def _from_long(table, classes, missing_label, duplicates, names, tasks):
             n_minus_one += int((local == labels.index(-1)).sum())
         parts.append([code[given] for code in codes])
         index.append(rows[given])
+        if time is not None:
+            times.append(when[given])
     warn_of_minus_one(n_minus_one)
     item, annotator, label = (np.concatenate(column) for column in zip(*parts, strict=True))
     if tasks is not None and len(known[0].place) > n_named:
         strange = list(known[0].place)[n_named:]
         raise ValueError(f"table holds tasks {some(strange)} that are not in tasks; drop these rows or correct them.")
-    people = sorted_labels(known[1].place, "table")
+    people = sorted_names(known[1].place)
     annotator = known[1].ranks(people)[annotator]
     if classes is None:
         classes = sorted_labels(known[2].place, "table")
@@ -930,7 +996,10 @@ def _from_long(table, classes, missing_label, duplicates, names, tasks):
     names_of_tasks = np.empty(len(known[0].place), dtype=object)
     names_of_tasks[:] = list(known[0].place)
     key = item * max(len(people), 1) + annotator
-    order = np.argsort(key, kind="stable")
+    if time is None:
+        order = np.argsort(key, kind="stable")
+    else:
+        order = np.lexsort((time_ranks(np.concatenate(times), time, np.concatenate(index)), key))
     key = key[order]
     again = key[1:] == key[:-1]
     if again.any():
@@ -938,7 +1007,7 @@ def _from_long(table, classes, missing_label, duplicates, names, tasks):
             pairs = np.append(again, False) | np.insert(again, 0, False)
             where = np.sort(order[pairs])
             raise repeated_pairs(*names[:2], np.concatenate(index)[where])
-        order = order[np.append(~again, True)]  # the last of equal ones
+        order = order[np.insert(~again, 0, True) if duplicates == "first" else np.append(~again, True)]
     votes = object.__new__(Votes)
     return votes._set(
         item[order],
@@ -949,6 +1018,14 @@ def _from_long(table, classes, missing_label, duplicates, names, tasks):
         _names(people, "annotators"),
         names_of_tasks,
     )
+
+
+def time_ranks(times, name, rows):
+    """Ranks of the times of answers, refused where one is missing."""
+    absent = np.array([is_na(when) for when in times], dtype=bool)
+    if absent.any():
+        raise ValueError(f"table has no {name} in rows {some(rows[absent].tolist())}; fill it in, or leave out time=.")
+    return np.unique(times, return_inverse=True)[1]
 
 
 class _Numbering:
@@ -983,14 +1060,18 @@ def open_parquet(path):
         ) from error
 
 
+def _check_columns(given, names, table="table"):
+    lacking = [name for name in names if name not in given]
+    if lacking:
+        raise no_columns(table, lacking)
+
+
 def _batches(table, names):
-    """Yield the three columns of a long table as arrays, and the names of its rows."""
+    """Yield columns of a long table as arrays, and the names of its rows."""
     if isinstance(table, str | os.PathLike):
         start = 0
         with open_parquet(table) as file:
-            lacking = [name for name in names if name not in file.schema_arrow.names]
-            if lacking:
-                raise no_columns(table, lacking)
+            _check_columns(file.schema_arrow.names, names, table)
             for batch in file.iter_batches(_BATCH, columns=list(names)):
                 frame = batch.to_pandas()
                 yield [_column(frame[name]) for name in names], np.arange(start, start + len(frame))
@@ -999,11 +1080,13 @@ def _batches(table, names):
             yield [np.empty(0, dtype=object) for _ in names], np.arange(0)
         return
     if is_frame(table):
+        _check_columns(table.columns, names)
         yield [_column(table[name]) for name in names], np.asarray(table.index)
         return
     import narwhals as nw
 
     frame = nw.from_native(table, eager_only=True)
+    _check_columns(frame.columns, names)
     yield [frame[name].to_numpy() for name in names], np.arange(len(frame))
 
 

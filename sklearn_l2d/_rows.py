@@ -94,7 +94,9 @@ def _index(ids):
     """`ids` as a pandas Index."""
     import pandas as pd
 
-    return ids if isinstance(ids, pd.Index) else pd.Index(ids.tolist())
+    if isinstance(ids, pd.MultiIndex):
+        return ids.to_flat_index()
+    return ids if isinstance(ids, pd.Index) else pd.Index(ids.tolist(), tupleize_cols=False)
 
 
 def _is_numbering(ids):

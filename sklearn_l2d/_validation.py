@@ -4,23 +4,26 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.utils import assert_all_finite, check_consistent_length
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from ._by_name import expert_places
 from ._encoding import (
     Votes,
+    as_frame,
     check_row_count,
     is_frame,
     known_labels,
     label_array,
     make_votes,
     placed,
+    plain_text,
     some,
     unseen_labels,
 )
 from ._rows import same_rows
-from ._sklearn import count_rows, warn
+from ._sklearn import check_weights, count_rows, take_rows, warn
 
 
 def check_memory(needed, what, fix):
@@ -48,6 +51,8 @@ def free_memory():
 
 def check_labels(y, n_rows):
     """Check true labels and return them as an array (n,)."""
+    if getattr(y, "dtype", None) is not None and getattr(y.dtype, "kind", "") == "T":
+        y = plain_text(y)
     y = column_or_1d(y, warn=True)
     check_consistent_length(np.empty(n_rows), y)
     assert_all_finite(y, input_name="y")
@@ -82,6 +87,41 @@ def warn_of_marker(y, name="y", fix="pass unlabeled_label=-1; if it is a class, 
         )
 
 
+def weighted_rows(X, y, annotations, sample_weight):
+    """Rows of a fit, already matched, without those of weight 0, and their weights; None if `sample_weight` is None."""
+    if sample_weight is None:
+        return X, y, annotations, None
+    *_, sample_weight = same_rows(X=X, y=y, annotations=annotations, sample_weight=sample_weight)
+    weight = check_weights(sample_weight, X)
+    if (weight > 0).all():
+        return X, y, annotations, weight
+    check_consistent_length(X, y, annotations)
+    rows = np.flatnonzero(weight)
+    return *(None if part is None else take_rows(part, rows) for part in (X, y, annotations)), weight[rows]
+
+
+def row_weights(class_weight, y, sample_weight=None):
+    """Weights (n,) of rows by their class, times their own, by which "balanced" counts the classes, too.
+
+    Raises
+    ------
+    ValueError
+        If a class of `y` has a negative weight, or all weights are 0.
+    """
+    if hasattr(class_weight, "items"):
+        class_weight = dict(class_weight.items())
+    if sample_weight is not None and isinstance(class_weight, str):
+        classes, codes = np.unique(y, return_inverse=True)
+        mass = np.bincount(codes, sample_weight)
+        class_weight = dict(zip(classes.tolist(), sample_weight.sum() / (len(classes) * mass), strict=True))
+    weight = compute_sample_weight(class_weight, y)
+    if weight.min() < 0 or weight.max() == 0:
+        raise ValueError(
+            f"class_weight={class_weight!r} is negative for a class in y, or zero for all; raise it above 0."
+        )
+    return weight if sample_weight is None else weight * sample_weight
+
+
 def check_all_known(y, unlabeled_label, method):
     """Refuse true labels of which some are unknown."""
     n_unknown = int((~_known(y, unlabeled_label)[1]).sum())
@@ -100,9 +140,10 @@ def _known(y, unlabeled_label):
     return known_labels(labels, unlabeled_label)
 
 
-def name_list(experts):
-    """One or several names of experts as an object array."""
-    given = [experts] if np.isscalar(experts) else list(experts)
+def name_list(experts, known=()):
+    """One or several names of experts as an object array; a tuple is one name if that is `known`, else several."""
+    is_one = np.isscalar(experts) or not np.iterable(experts) or (isinstance(experts, tuple) and experts in set(known))
+    given = [experts] if is_one else list(experts)
     names = np.empty(len(given), dtype=object)
     names[:] = given
     if len(set(given)) < len(given):
@@ -226,6 +267,7 @@ def check_answers(annotations, X, deferrer, method, unknown="left out"):
             "sklearn.set_config(enable_metadata_routing=True) so that they reach it through a search or a "
             "pipeline, or pass y=AnnotatedTarget(y, annotations)."
         )
+    annotations = as_frame(annotations)
     named = is_frame(annotations) or isinstance(annotations, Votes)
     classes, missing_label = deferrer.classes_, deferrer.missing_label
     votes = votes_beside(X, annotations, classes, missing_label, extend=unknown != "refused")

@@ -2,7 +2,7 @@
 
 In every wide table a row is an item and a column an expert. NaN, None, `pandas.NA`, NaT and masked entries
 are missing annotations. So is -1, unless -1 is one of the given classes: then it is a vote. `missing_label`
-replaces this rule by one marker (masked entries stay missing: they hold no value).
+replaces this rule by one marker, or by several (masked entries stay missing: they hold no value).
 """
 
 import numpy as np
@@ -18,15 +18,18 @@ from ._encoding import (
     check_counts,
     count_votes,
     encode_table,
+    flat_index,
     is_frame,
     is_na,
     make_votes,
+    missing_markers,
     no_columns,
     no_name,
     one_vote_each,
     repeated_pairs,
-    sorted_labels,
+    sorted_names,
     tally,
+    time_ranks,
     warn_of_minus_one,
 )
 from ._sklearn import warn
@@ -67,9 +70,10 @@ def encode_annotations(annotations, *, classes=None, missing_label=None):
     classes : array-like of shape (n_classes,), default=None
         Sorted class labels that may occur. None takes those that occur in `annotations`.
 
-    missing_label : scalar, default=None
-        The marker of a missing annotation. None accepts NaN, None, `pandas.NA`, NaT, and -1 unless -1 is
-        in `classes`. NaN (or another of the not-available markers) accepts all of these but not -1.
+    missing_label : scalar or collection of scalars, default=None
+        The marker of a missing annotation, or a list, tuple or set of several. None accepts NaN, None, `pandas.NA`,
+        NaT, and -1 unless -1 is in `classes`. NaN (or another of the not-available markers) accepts all of these but
+        not -1, and so does None in a list: ``["skip", None]``.
 
     Returns
     -------
@@ -105,6 +109,7 @@ def encode_votes(
     annotator="annotator",
     label="label",
     tasks=None,
+    time=None,
 ):
     """Turn annotations into votes, one entry per answer, without a table of items times annotators on the way.
 
@@ -118,11 +123,12 @@ def encode_votes(
     classes : array-like of shape (n_classes,), default=None
         Sorted class labels that may occur. None takes those that occur, and 0, 1, ... for a sparse matrix.
 
-    missing_label : scalar, default=None
-        The marker of a missing annotation, as in `encode_annotations`.
+    missing_label : scalar or collection of scalars, default=None
+        The marker of a missing annotation, or several, as in `encode_annotations`.
 
-    duplicates : {"error", "last"}, default="error"
-        What to do when a row of a long table repeats its annotator and task: refuse, or keep the last one.
+    duplicates : {"error", "first", "last"}, default="error"
+        What to do when a row of a long table repeats its annotator and task: refuse, or keep the first or the last one,
+        by `time` or else by the order of the rows.
 
     task, annotator, label : str, default="task", "annotator", "label"
         Names of the columns of a long table.
@@ -130,6 +136,9 @@ def encode_votes(
     tasks : array-like of shape (n_items,), default=None
         Names of the items in the order of `X`: items without any answer are then counted, too. None takes the tasks of
         a long table in the order of their first appearance, and the index of a wide DataFrame.
+
+    time : str, default=None
+        Name of the column of a long table that says when each answer was given, which `duplicates` may need.
 
     Returns
     -------
@@ -140,7 +149,7 @@ def encode_votes(
     ------
     ValueError
         If labels are not in `classes` or of types without an order, a long table lacks a column, a task or an
-        annotator, names a task that is not in `tasks`, or repeats an answer and `duplicates` is "error".
+        annotator or a time, names a task that is not in `tasks`, or repeats an answer and `duplicates` is "error".
 
     See Also
     --------
@@ -161,9 +170,9 @@ def encode_votes(
            [0, 1],
            [1, 1]])
     """
-    if duplicates not in ("error", "last"):
-        raise ValueError(f"duplicates={duplicates!r} is unknown; use 'error' or 'last'.")
-    return make_votes(annotations, classes, missing_label, duplicates, (task, annotator, label), tasks)
+    if duplicates not in ("error", "first", "last"):
+        raise ValueError(f"duplicates={duplicates!r} is unknown; use 'error', 'first' or 'last'.")
+    return make_votes(annotations, classes, missing_label, duplicates, (task, annotator, label), tasks, time)
 
 
 def to_counts(annotations, *, classes=None, missing_label=None):
@@ -177,8 +186,8 @@ def to_counts(annotations, *, classes=None, missing_label=None):
     classes : array-like of shape (n_classes,), default=None
         Sorted class labels. None takes those that occur in `annotations`.
 
-    missing_label : scalar, default=None
-        The marker of a missing annotation, as in `encode_annotations`.
+    missing_label : scalar or collection of scalars, default=None
+        The marker of a missing annotation, or several, as in `encode_annotations`.
 
     Returns
     -------
@@ -214,8 +223,8 @@ def anonymize(annotations, *, classes=None, missing_label=None):
     classes : array-like of shape (n_classes,), default=None
         Sorted class labels. None takes those that occur in `annotations`.
 
-    missing_label : scalar, default=None
-        The marker of a missing annotation, as in `encode_annotations`.
+    missing_label : scalar or collection of scalars, default=None
+        The marker of a missing annotation, or several, as in `encode_annotations`.
 
     Returns
     -------
@@ -311,29 +320,34 @@ def from_long(
     annotator="annotator",
     label="label",
     missing_label=None,
+    time=None,
 ):
     """Turn a long table (one row per annotation) into a wide one (one column per annotator), or into votes.
 
     Parameters
     ----------
     table : DataFrame of shape (n_annotations, >=3)
-        One row per annotation. A missing label is a missing annotation.
+        One row per annotation. A missing label is a missing annotation. To count votes, it need not say who gave them.
 
     form : {"wide", "votes"}, default="wide"
         "votes" is what `encode_votes` returns: its size is that of the answers. A wide table has a cell for every pair
         of a task and an annotator; a warning tells its size before one of more than 100 million cells is built.
 
-    duplicates : {"error", "last", "count"}, default="error"
-        What to do when a person labels a task more than once: refuse, keep the last label, or count every row
-        as a vote. A wide table cannot hold two votes of one person, so "count" returns counts whether or
-        not there are repeats.
+    duplicates : {"error", "first", "last", "count"}, default="error"
+        What to do when a person labels a task more than once: refuse, keep the first or the last label (by `time` or
+        else by the order of the rows), or count every row as a vote. A wide table cannot hold two votes of one person,
+        so "count" returns counts whether or not there are repeats. Rows without an annotator count there, too, which a
+        warning tells.
 
     task, annotator, label : str, default="task", "annotator", "label"
         Names of the three columns.
 
-    missing_label : scalar, default=None
-        The marker of a missing annotation, as in `encode_annotations`. With None, votes and counts leave out labels -1,
-        which a warning tells, and a wide table keeps them for whatever knows the classes.
+    missing_label : scalar or collection of scalars, default=None
+        The marker of a missing annotation, or several, as in `encode_annotations`. With None, votes and counts leave
+        out labels -1, which a warning tells, and a wide table keeps them for whatever knows the classes.
+
+    time : str, default=None
+        Name of the column that says when each annotation was given, which `duplicates` may need.
 
     Returns
     -------
@@ -344,8 +358,8 @@ def from_long(
     Raises
     ------
     ValueError
-        If a column is lacking, a task or annotator is missing, or an annotation is repeated and
-        `duplicates` is "error". The rows are named by their index.
+        If a column is lacking, a task, a time or, unless votes are counted, an annotator is missing, or an annotation
+        is repeated and `duplicates` is "error". The rows are named by their index.
 
     Examples
     --------
@@ -362,32 +376,43 @@ def from_long(
     """
     import pandas as pd
 
-    if duplicates not in ("error", "last", "count"):
-        raise ValueError(f"duplicates={duplicates!r} is unknown; use 'error', 'last' or 'count'.")
+    if duplicates not in ("error", "first", "last", "count"):
+        raise ValueError(f"duplicates={duplicates!r} is unknown; use 'error', 'first', 'last' or 'count'.")
     if form not in ("wide", "votes"):
         raise ValueError(f"form={form!r} is unknown; use 'wide' or 'votes'.")
-    lacking = [name for name in (task, annotator, label) if name not in table.columns]
+    counting = duplicates == "count" and form == "wide"
+    needed = [task, label] if counting else [task, annotator, label]
+    lacking = [name for name in (*needed, time) if name is not None and name not in table.columns]
     if lacking:
         raise no_columns("table", lacking)
     if form == "votes":
         columns = {"task": task, "annotator": annotator, "label": label}
-        return encode_votes(table, duplicates=duplicates, missing_label=missing_label, **columns)
-    for name in (task, annotator):
+        return encode_votes(table, duplicates=duplicates, missing_label=missing_label, time=time, **columns)
+    for name in [task] if counting else [task, annotator]:
         absent = table[name].isna().to_numpy()
         if absent.any():
             raise no_name(name, table.index[absent])
-    tasks = pd.Index(table[task].unique(), name=task)
-    people = pd.Index(sorted_labels(table[annotator].unique().tolist(), "table"), name=annotator)
+    tasks = flat_index(table[task].unique()).rename(task)
     votes = table[table[label].notna()]
-    if duplicates == "count":
+    if counting:
+        unknown = int(votes[annotator].isna().sum()) if annotator in table.columns else 0
+        if unknown:
+            warn(
+                f"{unknown} of {len(votes)} labels do not say who gave them; they count as votes of somebody else each."
+            )
         codes, classes, _ = encode_annotations(votes[[label]], missing_label=missing_label)
         voted = codes[:, 0] >= 0
         if missing_label is None:
             warn_of_minus_one(int((~voted).sum()))
         counts = tally(tasks.get_indexer(votes[task])[voted], codes[voted, 0], (len(tasks), len(classes)))
         return pd.DataFrame(counts, index=tasks, columns=pd.Index(classes.tolist(), name=label))
-    if missing_label is not None and not is_na(missing_label):
-        votes = votes[votes[label] != missing_label]
+    if missing_label is not None:
+        markers = [marker for marker in missing_markers(missing_label) if not is_na(marker)]
+        votes = votes[~votes[label].isin(markers)]
+    people = flat_index(sorted_names(table[annotator].unique().tolist())).rename(annotator)
+    if time is not None:
+        ranks = time_ranks(votes[time].to_numpy(dtype=object), time, votes.index.to_numpy())
+        votes = votes.iloc[np.argsort(ranks, kind="stable")]
     repeated = votes.duplicated([task, annotator], keep=False).to_numpy()
     if repeated.any() and duplicates == "error":
         raise repeated_pairs(task, annotator, votes.index[repeated])
@@ -396,7 +421,7 @@ def from_long(
             f"the wide table of {len(tasks):,} tasks and {len(people):,} annotators has {cells:,} cells for "
             f"{len(votes):,} labels; form='votes' keeps the labels only."
         )
-    votes = votes.drop_duplicates([task, annotator], keep="last")
+    votes = votes.drop_duplicates([task, annotator], keep="first" if duplicates == "first" else "last")
     labels = votes[label].convert_dtypes().array
     row_of = np.full((len(tasks), len(people)), -1)
     row_of[tasks.get_indexer(votes[task]), people.get_indexer(votes[annotator])] = np.arange(len(votes))
@@ -412,8 +437,8 @@ def to_long(annotations, *, missing_label=None, tasks=None, annotators=None):
     annotations : array-like, masked array or DataFrame of shape (n_samples, n_experts)
         One column per expert, as in `encode_annotations`.
 
-    missing_label : scalar, default=None
-        The marker of a missing annotation, as in `encode_annotations`.
+    missing_label : scalar or collection of scalars, default=None
+        The marker of a missing annotation, or several, as in `encode_annotations`.
 
     tasks : array-like of shape (n_samples,), default=None
         Names of the rows. None takes the index of a DataFrame, else 0, 1, ...
@@ -446,8 +471,8 @@ def to_long(annotations, *, missing_label=None, tasks=None, annotators=None):
     codes, classes, experts = encode_annotations(annotations, missing_label=missing_label)
     if tasks is None:
         tasks = annotations.index if is_frame(annotations) else np.arange(len(codes))
-    annotators = pd.Index(experts if annotators is None else annotators)
-    tasks = pd.Index(tasks)
+    annotators = flat_index(experts if annotators is None else annotators)
+    tasks = flat_index(tasks)
     for name, given, n in (("tasks", tasks, codes.shape[0]), ("annotators", annotators, codes.shape[1])):
         if len(given) != n:
             raise ValueError(f"{name} has {len(given)} names for annotations of shape {codes.shape}; give {n}.")

@@ -58,15 +58,19 @@ _GATE = {
     "max_epochs": 3,
     "random_state": 0,
 }
-_WEIGHTS = {"check_class_weight_classifiers": "a classifier that is given has a class_weight of its own"}
+_TWICE = "check_sample_weight_equivalence_on_dense_data"
+_FOLDS = {_TWICE: "cv is a number of folds, and the check gives splits"}
+_BATCHES = {_TWICE: "a row that is there twice makes other batches"}
+_ITEMS = {_TWICE: "weights scale the votes on an item, which is not the same as two items"}
+_WEIGHTS = _FOLDS | {"check_class_weight_classifiers": "a classifier that is given has a class_weight of its own"}
 _VOTES = {
     "check_sample_weight_equivalence_on_dense_data": "labels that only items of weight 0 have are told by a warning",
     "check_sample_weight_equivalence_on_sparse_data": "a sparse matrix holds positions of classes, not any floats",
 }
 
 INSTANCES = [
-    Instance(AnnotatorLDA(dtype="float32", **_FAST), "annotator", grid={"n_clusters": [1, 2], "alpha": [1.0, 20.0]}),
-    Instance(AnnotatorLDA(dtype="float64", **_FAST), "annotator", grid={"n_clusters": [1, 3], "alpha": [5.0]}),
+    Instance(AnnotatorLDA(dtype="float32", **_FAST), "annotator", {"n_clusters": [1, 2], "alpha": [1.0, 20.0]}, _ITEMS),
+    Instance(AnnotatorLDA(dtype="float64", **_FAST), "annotator", {"n_clusters": [1, 3], "alpha": [5.0]}, _ITEMS),
     Instance(BetaExpertEncoder(), "encoder"),
     Instance(BetaExpertEncoder(prior=(1, 2), with_variance=True), "encoder"),
     Instance(PopulationExpertEncoder(4, context_layer_sizes=(4,), n_classifier_epochs=2, **_SGD), "encoder"),
@@ -121,6 +125,7 @@ INSTANCES = [
         ),
         "deferrer",
         grid={"coverage": [0.2, 0.8]},
+        expected_failed_checks=_FOLDS,
     ),
     Instance(
         SemiSupervisedDeferral(
@@ -144,6 +149,7 @@ INSTANCES = [
         ConfidenceDeferral(LogisticRegression(), cv=2, coverage=0.5, random_state=0),
         "deferrer",
         grid={"coverage": [0.2, 0.8], "classifier__C": [0.01, 1.0]},
+        expected_failed_checks=_FOLDS,
     ),
     Instance(
         RankedDeferral(ConfidenceDeferral(LogisticRegression(), cv=2), coverage=0.5, random_state=0),
@@ -154,6 +160,7 @@ INSTANCES = [
         PanelDeferral(LogisticRegression(), answers=0.5, cv=2, random_state=0),
         "deferrer",
         grid={"answers": [0.2, 1.5], "classifier__C": [0.01, 1.0]},
+        expected_failed_checks=_FOLDS,
     ),
     Instance(
         PanelDeferral(
@@ -166,17 +173,20 @@ INSTANCES = [
         ),
         "deferrer",
         grid={"max_answers": [1, 2], "clusterer__n_clusters": [1, 2]},
+        expected_failed_checks=_FOLDS,
     ),
     Instance(BestExpert(LogisticRegression(), random_state=0), "deferrer", grid={"classifier__C": [0.01, 1.0]}),
     Instance(
         OneStageDeferral(hidden_layer_sizes=(4,), lr=0.1, batch_size=16, max_epochs=20, random_state=0),
         "deferrer",
         grid={"surrogate": ["softmax", "ova"], "consultation_cost": [None, 0.1]},
+        expected_failed_checks=_BATCHES,
     ),
     Instance(
         OneStageDeferral("ova", hidden_layer_sizes=(4,), batch_size=16, max_epochs=20, dtype="float64", random_state=0),
         "deferrer",
         grid={"lr": [0.05, 0.1]},
+        expected_failed_checks=_BATCHES,
     ),
     Instance(
         TwoStageDeferral(LogisticRegression(C=0.01), cv=2, hidden_layer_sizes=(4,), max_epochs=12, random_state=0),
@@ -188,11 +198,13 @@ INSTANCES = [
         MixtureOfExpertsDeferral(hidden_layer_sizes=(4,), lr=0.1, batch_size=16, max_epochs=12, random_state=0),
         "deferrer",
         grid={"lr": [0.05, 0.1]},
+        expected_failed_checks=_BATCHES,
     ),
     Instance(
         PopulationDeferral(4, context_layer_sizes=(4,), lr=0.05, batch_size=32, **(_SGD | {"max_epochs": 15})),
         "deferrer",
         grid={"context_size": [5, 10], "pooling": ["mean", "attention"]},
+        expected_failed_checks=_BATCHES,
     ),
     Instance(
         ExpertAgnosticDeferral(
@@ -206,6 +218,7 @@ INSTANCES = [
         ),
         "deferrer",
         grid={"classifier__C": [0.01, 1.0], "experts_per_step": [2, 10]},
+        expected_failed_checks=_FOLDS,
     ),
 ]
 

@@ -300,7 +300,7 @@ def test_from_long_keeps_the_kind_of_label(labels, dtype):
 
 
 def test_from_long_duplicates():
-    with pytest.raises(ValueError, match=r"rows \[11, 14\].*duplicates='last'"):
+    with pytest.raises(ValueError, match=r"rows \[11, 14\].*duplicates='first', 'last'"):
         from_long(LONG)
     assert from_long(LONG, duplicates="last").loc["x", "bob"] == "c"
     counts = from_long(LONG, duplicates="count")
@@ -316,11 +316,11 @@ def test_from_long_of_nothing():
 @pytest.mark.parametrize(
     ("table", "kwargs", "match"),
     [
-        (LONG, {"duplicates": "first"}, "duplicates='first'"),
+        (LONG, {"duplicates": "best"}, "duplicates='best'"),
         (LONG, {"task": "item"}, r"lacks the columns \['item'\]"),
         (LONG.assign(task=["x", None, "y", "z", "x"]), {}, r"no task in rows \[11\]"),
         (LONG.assign(annotator=["x", "y", None, "z", "x"]), {}, r"no annotator in rows \[12\]"),
-        (LONG.assign(annotator=["x", "y", 3, "z", "x"]), {}, "mixes labels"),
+        (LONG.assign(label=["x", "y", 3, "z", "x"]), {"duplicates": "count"}, "mixes labels"),
     ],
 )
 def test_bad_long_tables(table, kwargs, match):

@@ -154,7 +154,7 @@ PATTERNS = {
     ("Parameters", "cv"): "^Number of folds of the classifier's out-of-fold probabilities",
     ("Parameters", "hidden_layer_sizes"): "^Hidden units of the ",
     ("Parameters", "max_epochs"): "^Number of epochs",
-    ("Parameters", "missing_label"): "^Marker of a missing annotation. None stands for NaN, None, pandas.NA",
+    ("Parameters", "missing_label"): "^Marker of a missing annotation, or a list, tuple or set of several. None stands",
     ("Parameters", "module"): "^Class or function called with `n_outputs` that returns a torch module from batches ",
     ("Parameters", "momentum"): '^Momentum of "sgd"',
     ("Parameters", "random_state"): "^Seed of the ",
@@ -226,6 +226,12 @@ METHODS_DIFFERENT = {
         "another class says it": "PanelDeferral.predict_team_proba",
     },
     "experts": {"they leave": "BaseDeferrer.offboard"},
+    "sample_weight": {
+        "all that is learnt is listed": "BaseDeferrer.fit",
+        "votes have weights": "AnnotatorLDA.fit",
+        "fit says it": "GatedDeferrer.partial_fit",
+        "only a loss is weighted": "NetClassifier.fit",
+    },
     "y": {
         "it is ignored": "AgreementClustering.fit AgreementClustering.fit_predict FuzzyCMeans.fit",
         "it holds votes": "AnnotatorLDA.fit",

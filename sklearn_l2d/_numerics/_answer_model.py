@@ -180,7 +180,8 @@ def answer_log_likelihood(model, expert, label, shape=None, left_out=None):
         Probabilities of what people answer at the item, as behaviours learnt from anonymous votes predict them. Without
         the truth and renormalised, they shape the model's share of the wrong answers: people err alike on an item.
     left_out : ndarray of shape (n_answers, n_classes), default=None
-        Distributions of the truth with which `fit_answer_model` has seen these answers: each is judged by all others,
+        Distributions of the truth with which `fit_answer_model` has seen these answers, times the weights of the items:
+        each is judged by all others,
         the priors' strengths, center and offset as they are. None takes the answers as new.
 
     Returns
@@ -196,7 +197,8 @@ def answer_log_likelihood(model, expert, label, shape=None, left_out=None):
         own, seen, right = own - left_out, seen - left_out, right - left_out * is_right
         accuracy = _class_accuracy(right.sum(1), seen.sum(1), model.center, model.center_strength, model.offset)
         size = model.errors.sum(1) + model.error_strength
-        wrong = (wrong * size - left_out) / (size - left_out)
+        errors = np.where(is_right, 0.0, left_out)
+        wrong = (wrong * size - errors) / (size - errors)
     total = seen + model.strength
     proba = (own + model.strength * np.where(is_right, accuracy, (1 - accuracy) * wrong)) / total
     if shape is not None and model.share > 0:
@@ -208,7 +210,18 @@ def answer_log_likelihood(model, expert, label, shape=None, left_out=None):
 
 
 def complete_truth(
-    log_prior, item, expert, label, n_experts, priors=None, likely=None, *, n_rounds=5, n_iter=20, tol=1e-6
+    log_prior,
+    item,
+    expert,
+    label,
+    n_experts,
+    priors=None,
+    likely=None,
+    *,
+    sample_weight=None,
+    n_rounds=5,
+    n_iter=20,
+    tol=1e-6,
 ):
     """Learn how experts answer where the truth of some or of all items is unknown, by EM (Dawid & Skene 1979).
 
@@ -228,6 +241,8 @@ def complete_truth(
         Of a roster, whose priors hold for these experts, too; a round then learns the experts' accuracy only.
     likely : ndarray of shape (n_experts, n_classes), default=None
         As in `with_experts`, beside `priors`.
+    sample_weight : ndarray of shape (n_items,), default=None
+        How often the answers to each item count; once by default.
     n_rounds, n_iter : int
         Largest numbers of rounds, which end when the truth hardly changes, and of steps in each.
     tol : float
@@ -243,6 +258,7 @@ def complete_truth(
         Of the steps of the last round.
     """
     n_items, n_classes = log_prior.shape
+    weight = np.ones((n_items, 1)) if sample_weight is None else sample_weight[:, None]
     votes = np.bincount(_row(item, label, n_classes), minlength=n_items * n_classes).reshape(n_items, n_classes)
     known = np.isneginf(log_prior).any(1, keepdims=True)
     truth = np.exp(log_prior - logsumexp(log_prior, axis=1, keepdims=True))
@@ -251,18 +267,18 @@ def complete_truth(
         truth = np.where(truth < _LEAST, 0.0, truth)
         truth /= truth.sum(1, keepdims=True)
         before, ruled_out = truth, truth == 0
-        counts, objective = count_answers(item, expert, label, n_experts, truth), []
+        counts, objective = count_answers(item, expert, label, n_experts, truth * weight), []
         model = fit_counts(*counts) if priors is None else with_experts(priors, *counts, likely)
         for _ in range(n_iter):
             log_joint = log_prior + _log_evidence(model, item, expert, label, n_items)
             log_joint[ruled_out] = -np.inf
             evidence = logsumexp(log_joint, axis=1, keepdims=True)
-            objective.append(evidence.sum() - model.strength * _divergence(model))
+            objective.append((weight * evidence).sum() - model.strength * _divergence(model))
             truth = np.exp(log_joint - evidence)
-            model = with_answers(model, item, expert, label, truth)
-            if len(objective) > 1 and objective[-1] - objective[-2] < tol * n_items:
+            model = with_answers(model, item, expert, label, truth * weight)
+            if len(objective) > 1 and objective[-1] - objective[-2] < tol * weight.sum():
                 break
-        if np.abs(truth - before).sum() < _STILL * n_items:
+        if (weight * np.abs(truth - before)).sum() < _STILL * weight.sum():
             break
     return truth, model, objective
 

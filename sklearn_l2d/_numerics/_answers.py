@@ -224,7 +224,7 @@ def team_log_likelihood(codes, y_codes, classifier_proba, likelihood, absent):
     return np.column_stack([people, np.log(expected_likelihood(classifier_proba, y_codes, likelihood))])
 
 
-def fit_temperature(log_proba, y_codes):
+def fit_temperature(log_proba, y_codes, sample_weight=None):
     """Temperature that maximises the likelihood of ``softmax(log_proba / T)``; 1 if none is better.
 
     Parameters
@@ -233,16 +233,19 @@ def fit_temperature(log_proba, y_codes):
         Finite log-probabilities.
     y_codes : ndarray of shape (n,)
         Encoded truth.
+    sample_weight : ndarray of shape (n,), default=None
+        Weights of the rows; equal by default.
 
     Returns
     -------
     temperature : float
         Between 0.05 and 20. Of more than 100,000 rows, as many random ones tell it.
     """
+    weight = np.ones(len(y_codes)) if sample_weight is None else sample_weight
     if len(y_codes) > _ENOUGH_ROWS:
         rows = np.random.default_rng(0).choice(len(y_codes), _ENOUGH_ROWS, replace=False)
-        log_proba, y_codes = log_proba[rows], y_codes[rows]
-    weight = np.full(len(y_codes), 1 / len(y_codes))
+        log_proba, y_codes, weight = log_proba[rows], y_codes[rows], weight[rows]
+    weight = weight / weight.sum()
     rows = np.arange(len(y_codes))
 
     def loss(log_temperature):

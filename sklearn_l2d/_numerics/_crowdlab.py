@@ -29,7 +29,7 @@ class Crowdlab(NamedTuple):
     classifier: float
 
 
-def fit_crowdlab(item, label, proba, truth, expected_right):
+def fit_crowdlab(item, label, proba, truth, expected_right, sample_weight=None):
     """Learn the weights from answers to items of known truth.
 
     Parameters
@@ -42,16 +42,20 @@ def fit_crowdlab(item, label, proba, truth, expected_right):
         True classes.
     expected_right : float
         Probability that an answer is right, for want of any answer.
+    sample_weight : ndarray of shape (n_items,), default=None
+        Weights of the items; equal by default.
 
     Returns
     -------
     crowdlab : Crowdlab
     """
-    size = np.bincount(item)
-    share = np.bincount(item, label == truth[item])[size > 0] / size[size > 0]
-    base_error = max(1 - np.bincount(truth).max() / len(truth), _LEAST)
-    error = np.mean(proba.argmax(1) != truth)
-    right = share.mean() if share.size else expected_right
+    weight = np.ones(len(truth)) if sample_weight is None else sample_weight
+    size = np.bincount(item, minlength=len(truth))
+    answered = size > 0
+    share = np.bincount(item, label == truth[item], minlength=len(truth))[answered] / size[answered]
+    base_error = max(1 - np.bincount(truth, weight).max() / weight.sum(), _LEAST)
+    error = np.average(proba.argmax(1) != truth, weights=weight)
+    right = np.average(share, weights=weight[answered]) if share.size else expected_right
     return Crowdlab(float(right), float(base_error), float(_weight(error, base_error)))
 
 

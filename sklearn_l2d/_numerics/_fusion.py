@@ -79,7 +79,7 @@ def fit_exponents(log_prior, item, log_likelihood, truth, seed):
     log_likelihood : ndarray of shape (n_answers, n_classes)
         From a model without the answer itself: `left_out` of `answer_log_likelihood`.
     truth : ndarray of shape (n_items, n_classes)
-        Distribution of the true class, one-hot if it is known.
+        Distribution of the true class, one-hot if it is known, times the weight of the item.
     seed : int
         Seed of the orders.
 
@@ -93,6 +93,7 @@ def fit_exponents(log_prior, item, log_likelihood, truth, seed):
     weight = 1 / size
     weight /= np.bincount(of, weight, len(log_prior))[of]
     prior, target = log_prior[of], truth[of] * weight[:, None]
+    weight *= truth.sum(1)[of]
 
     def loss(point):
         a, b, design = *np.exp(point[:2]), 1 + point[2] * (size - 1)

@@ -38,13 +38,13 @@ class GatePosterior(NamedTuple):
     violation: float
 
 
-def gate_log_likelihood(log_gate, selection, log_likelihood):
+def gate_log_likelihood(log_gate, selection, log_likelihood, sample_weight=None):
     """Mean log-probability of the true labels under the mixture, the objective of L2D-Clusters Eq. 34.
 
     Parameters are those of `gate_posterior`, with `log_gate` normalised. Returns a float.
     """
     log_target = log_gate + target_log_likelihood(selection, log_likelihood)
-    return float(normalised_weight(None, len(log_gate)) @ logsumexp(log_target, axis=1))
+    return float(normalised_weight(sample_weight, len(log_gate)) @ logsumexp(log_target, axis=1))
 
 
 def target_log_likelihood(selection, log_likelihood):
@@ -66,6 +66,7 @@ def gate_posterior(
     expert_bounds=None,
     target_dual=None,
     expert_dual=None,
+    sample_weight=None,
 ):
     r"""Posterior over targets and experts, tilted so that their mean shares respect bounds.
 
@@ -87,6 +88,8 @@ def gate_posterior(
         Bounds of the mean shares of targets and of experts; None sets no bounds.
     target_dual, expert_dual : ndarray, default=None
         Multipliers to start from.
+    sample_weight : ndarray of shape (n_items,), default=None
+        Weights of the items in the mean shares; equal by default.
 
     Returns
     -------
@@ -96,7 +99,8 @@ def gate_posterior(
     n_targets, n_experts = selection.shape
     target_bounds = check_share_sums(*(target_bounds or (np.zeros(n_targets), np.ones(n_targets))))
     expert_bounds = check_share_sums(*(expert_bounds or (np.zeros(n_experts), np.ones(n_experts))))
-    both = log_gate, selection, log_likelihood, (target_bounds, expert_bounds), (target_dual, expert_dual)
+    weight = normalised_weight(sample_weight, len(log_gate))
+    both = log_gate, selection, log_likelihood, (target_bounds, expert_bounds), (target_dual, expert_dual), weight
     if isinstance(log_likelihood, Evidence):
         return _posterior_of_both(_sparse_moments, *both)
     if not restricts(*expert_bounds):
@@ -104,7 +108,9 @@ def gate_posterior(
         reached = likelihood @ selection.T
         with np.errstate(divide="ignore"):
             log_target = log_gate + np.log(reached)
-        targets, dual, n_iter, violation = project_onto_shares(log_target, *target_bounds, dual=target_dual)
+        targets, dual, n_iter, violation = project_onto_shares(
+            log_target, *target_bounds, dual=target_dual, sample_weight=sample_weight
+        )
         experts = likelihood * (_safe_divide(targets, reached) @ selection)
         return GatePosterior(targets, experts, dual, np.zeros(n_experts), n_iter, violation)
     if not restricts(*target_bounds):
@@ -112,17 +118,18 @@ def gate_posterior(
         reached = gate @ selection
         with np.errstate(divide="ignore"):
             log_expert = log_likelihood + np.log(reached)
-        experts, dual, n_iter, violation = project_onto_shares(log_expert, *expert_bounds, dual=expert_dual)
+        experts, dual, n_iter, violation = project_onto_shares(
+            log_expert, *expert_bounds, dual=expert_dual, sample_weight=sample_weight
+        )
         targets = gate * (_safe_divide(experts, reached) @ selection.T)
         return GatePosterior(targets, experts, np.zeros(n_targets), dual, n_iter, violation)
 
     return _posterior_of_both(_pair_moments, *both)
 
 
-def _posterior_of_both(moments, log_gate, selection, log_likelihood, bounds, duals):
+def _posterior_of_both(moments, log_gate, selection, log_likelihood, bounds, duals, weight):
     """Posterior under bounds on targets and experts at once; `bounds` and `duals` hold those of the targets first."""
     n_targets = len(selection)
-    weight = normalised_weight(None, len(log_gate))
     lower, upper = (np.concatenate(pair) for pair in zip(*bounds, strict=True))
     start = np.concatenate([start_dual(dual, *pair) for dual, pair in zip(duals, bounds, strict=True)])
     open_ = np.flatnonzero(np.isfinite(start))

@@ -619,7 +619,7 @@ def selection_weights(omega, target_shares, lower=None, upper=None, *, names=Non
     return selection
 
 
-def calibrate_offsets(logits, lower, upper):
+def calibrate_offsets(logits, lower, upper, sample_weight=None):
     """Offsets on the logits under which the shares of the argmax meet bounds.
 
     The offsets are the prices of the assignment of rows to columns that maximises the total logit within the bounds.
@@ -633,6 +633,8 @@ def calibrate_offsets(logits, lower, upper):
         Finite gate logits of the rows to calibrate on.
     lower, upper : array-like of shape (n_columns,)
         Bounds of the hard shares; equal bounds request an exact share.
+    sample_weight : ndarray of shape (n_rows,), default=None
+        Weights of the rows in the shares; equal by default.
 
     Returns
     -------
@@ -655,7 +657,7 @@ def calibrate_offsets(logits, lower, upper):
     _check_logits(logits, "logits")
     open_ = np.flatnonzero(upper > 0)
     offsets = np.where(upper > 0, 0.0, -np.inf)
-    weight = normalised_weight(None, len(logits))
+    weight = normalised_weight(sample_weight, len(logits))
     offsets[open_] = _prices(logits[:, open_], lower[open_], upper[open_], weight)
     return offsets, _hard_shares(logits + offsets, weight)
 

@@ -119,7 +119,8 @@ class Contexts:
 class PopulationNet(Net):
     """Net trained by the softmax surrogate given codes (L2D-Pop), or by cross-entropy without contexts.
 
-    Targets are the true classes (B,), the encoded annotations (B, M) and the numbers of the rows (B,).
+    Targets are the true classes (B,), the encoded annotations (B, M), the numbers of the rows (B,) and their weights
+    (B,) of mean 1.
 
     Attributes
     ----------
@@ -131,11 +132,12 @@ class PopulationNet(Net):
 
     def batch_loss(self, outputs, targets, X):
         logits, features = outputs
-        y, codes, rows = targets
+        y, codes, rows, weight = targets
+        weight = weight.to(logits.dtype)
         truth = one_hot(y, logits.shape[-1]).to(logits.dtype)
         loss = softmax_loss(logits, truth)
         if self.contexts is None or len(self.contexts.vocal) == 0:
-            return loss.mean()
+            return (weight * loss).mean()
         drawn = self.contexts.draw(self.generator)
         deferral = self.module_.defer(features, self._codes(*drawn[1:]))
         experts, items, _, used = (part.to(self.device) for part in drawn)
@@ -151,7 +153,7 @@ class PopulationNet(Net):
         )
         known = (~right.isnan()).to(logits.dtype)
         of_experts = (pairs * known).sum(1) / known.sum(1).clamp(min=1)
-        return torch.where(known.any(1), of_experts, loss).mean()
+        return (weight * torch.where(known.any(1), of_experts, loss)).mean()
 
     def _codes(self, items, answers, used):
         """Codes (S, code_size), weighted means of the used examples. Features are not trained through them."""
@@ -174,7 +176,7 @@ def build_population_net(params, items, n_classes, seed, pooling="mean"):
 
 
 @own_state()
-def fit_population_net(params, items, y_codes, votes, n_classes, seed, pooling="mean"):
+def fit_population_net(params, items, y_codes, votes, n_classes, seed, pooling="mean", sample_weight=None):
     """Train the classifier, then all nets; a step computes ``batch_size * experts_per_step`` deferral logits.
 
     Parameters
@@ -193,6 +195,8 @@ def fit_population_net(params, items, y_codes, votes, n_classes, seed, pooling="
         Seed of all random numbers.
     pooling : {"mean", "attention"}, default="mean"
         As in `Population`.
+    sample_weight : ndarray of shape (n,), default=None
+        Weights of the items; equal by default.
 
     Returns
     -------
@@ -203,7 +207,8 @@ def fit_population_net(params, items, y_codes, votes, n_classes, seed, pooling="
     """
     net = build_population_net(params, items, n_classes, seed, pooling)
     codes = AnswerTable(votes, votes.label, -1).if_large()
-    rows = net.rows(items, y_codes, codes, np.arange(len(items)))
+    weight = np.ones(len(items)) if sample_weight is None else sample_weight / sample_weight.mean()
+    rows = net.rows(items, y_codes, codes, np.arange(len(items)), weight)
     settings = {"seed": seed, "verbose": params["verbose"]}
     history = train(net, rows, params["n_classifier_epochs"], label="classifier", keep=False, **settings)
     net.contexts = Contexts(rows, votes, params["context_size"], params["experts_per_step"])
@@ -214,8 +219,11 @@ def fit_population_net(params, items, y_codes, votes, n_classes, seed, pooling="
 
 
 @own_state(grad=False)
-def expert_codes(net, X, y_codes, votes):
-    """Codes (M, code_size) of experts from all their answers, float64; 0 for an expert without answers."""
+def expert_codes(net, X, y_codes, votes, sample_weight=None):
+    """Codes (M, code_size) of experts from all their answers, float64; 0 for an expert without answers.
+
+    `sample_weight` (n,) are weights of the items, equal by default.
+    """
     module, total, mass = net.module_, None, None
     starts, n_experts = votes.starts, votes.shape[1]
     for rows, features in logit_batches(net.module_.body, X, net.device):
@@ -232,6 +240,9 @@ def expert_codes(net, X, y_codes, votes):
                 answer[part].to(net.device),
             )
             weight = module.weigh(each)
+            if sample_weight is not None:
+                own = torch.as_tensor(sample_weight[rows], dtype=each.dtype)[item[part]]
+                weight = weight * own.to(net.device)[:, None]
             check_outputs(each)
             check_outputs(weight)
             if total is None:

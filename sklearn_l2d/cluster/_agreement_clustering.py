@@ -39,7 +39,8 @@ class AgreementClustering(Estimator):
         mean of all pairs.
 
     missing_label : object, default=None
-        Marker of a missing annotation. None stands for NaN, None, pandas.NA, masked entries and -1.
+        Marker of a missing annotation, or a list, tuple or set of several. None stands for NaN, None, pandas.NA,
+        masked entries and -1.
 
     Attributes
     ----------

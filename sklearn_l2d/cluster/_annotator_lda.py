@@ -24,7 +24,7 @@ from .._torch._e_steps import responsibilities
 from .._torch._modules import Behaviours, ensemble_for
 from .._torch._net import NET_CONSTRAINTS, Net, build_net, check_net, predict_batches, train
 from .._torch._seeding import own_state
-from .._validation import votes_beside
+from .._validation import answers_among, votes_beside, weighted_rows
 from ..annotations import encode_counts
 
 _IDLE = 0.01  # clusters below this share of the votes are idle; clusters below this distance answer alike
@@ -324,8 +324,8 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         an item; set it when scores of different settings are compared.
 
     missing_label : object, default=None
-        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
-        a class.
+        Marker of a missing annotation, or a list, tuple or set of several. None stands for NaN, None, pandas.NA and
+        masked entries, and for -1 unless -1 is a class.
 
     warm_start : bool, default=False
         Whether `fit` continues the training of the previous nets, with `max_epochs` of EM.
@@ -480,7 +480,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         self.random_state = random_state
 
     @atomic_fit(prefer_skip_nested_validation=True)
-    def fit(self, X, y):
+    def fit(self, X, y, sample_weight=None):
         """Learn the behaviours from anonymous annotations.
 
         Parameters
@@ -491,6 +491,9 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
             Votes per class, which may be real-valued weights. The columns of a DataFrame name the classes, and a row of
             zeros is an item without annotations. Or one label per item, as one anonymous annotation each. Rows of
             pandas objects are matched by their index.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What the votes on each item count: the counts of an item are multiplied by its weight. Items of weight 0 are
+            left out.
 
         Returns
         -------
@@ -509,7 +512,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
             If the loss is not finite.
         """
         warm = self.warm_start and self.__sklearn_is_fitted__()
-        data = self._check_training_data(X, y, self.classes_ if warm else None, fresh=not warm)
+        data = self._check_training_data(X, y, sample_weight, self.classes_ if warm else None, fresh=not warm)
         net, seed, calls = self._continued_net() if warm else self._new_net(data)
         history, n_anchor_epochs = list(self.history_) if warm else [], 0
         settings = {"seed": seed + calls, "verbose": self.verbose}
@@ -556,7 +559,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
                 f"classes={list(classes)!r} is not the same as in the first call, {self.classes_.tolist()!r}; leave "
                 "it out after the first call."
             )
-        data = self._check_training_data(X, y, self.classes_ if started else classes, fresh=not started)
+        data = self._check_training_data(X, y, None, self.classes_ if started else classes, fresh=not started)
         net, seed, calls = self._continued_net() if started else self._new_net(data)
         if net.module_.consensus is not None:
             if calls >= self.n_consensus_epochs + self.n_anchor_epochs:
@@ -595,12 +598,13 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         NotFittedError
             Before `fit`.
         ValueError
-            If an annotation is not in `classes_`, or the number of rows is not that of `X`.
+            If the annotations are not labels of the kind of `classes_`, or the number of rows is not that of `X`.
 
         Warns
         -----
         UserWarning
-            If an expert has no annotation. The membership is then `cluster_weights_`.
+            If an expert has no annotation, whose membership is then `cluster_weights_`, and of annotations that are not
+            in `classes_`, which are left out.
         """
         check_is_fitted(self)
         items = self._check_items(X)
@@ -609,7 +613,8 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
             nobody = np.empty((0, len(prior))), np.empty(0, dtype=int)
             membership = np.tile(self.cluster_weights_, (len(items), 1))
             return (membership, weight_deviations(*nobody, len(items), prior)) if return_std else membership
-        votes = votes_beside(X, annotations, self.classes_, self.missing_label)
+        votes = votes_beside(X, annotations, self.classes_, self.missing_label, extend=True)
+        votes = answers_among(votes, self.classes_, unknown="left out")
         experts, expert = votes.annotators, votes.annotator
         log_f = observed_log_proba(self._log_proba(items), votes)
         membership = solve_membership(
@@ -870,13 +875,15 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
     def _check_items(self, X, reset=False):
         return validate_data(self, X, reset=reset, dtype=self.dtype, allow_nd=self.module is not None)
 
-    def _check_training_data(self, X, y, classes, fresh):
+    def _check_training_data(self, X, y, sample_weight, classes, fresh):
         """Checked rows of a fit, which is `fresh` or continues the previous one."""
         check_net(self.get_params(deep=False))
         _, y = same_rows(X=X, y=y)
+        X, y, _, weights = weighted_rows(X, y, None, sample_weight)
         X = self._check_items(X, reset=fresh)
         counts, classes = encode_counts(y, classes=classes)
         check_row_count(counts, len(X), "y")
+        counts = counts if weights is None else counts * weights[:, None]
         if fresh and self.n_clusters > len(X):
             raise ValueError(
                 f"n_clusters={self.n_clusters} is larger than the number of items in X, {len(X)}; lower it."

@@ -33,8 +33,8 @@ class BetaExpertEncoder(ExpertEncoder):
         Sorted labels of all classes. None takes the labels of `y` and `annotations` in `fit`.
 
     missing_label : object, default=None
-        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
-        a class.
+        Marker of a missing annotation, or a list, tuple or set of several. None stands for NaN, None, pandas.NA and
+        masked entries, and for -1 unless -1 is a class.
 
     Attributes
     ----------

@@ -76,8 +76,8 @@ class PopulationExpertEncoder(ExpertEncoder):
         Sorted labels of all classes. None takes the labels of `y` and `annotations` in `fit`.
 
     missing_label : object, default=None
-        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
-        a class.
+        Marker of a missing annotation, or a list, tuple or set of several. None stands for NaN, None, pandas.NA and
+        masked entries, and for -1 unless -1 is a class.
 
     device : str, default="auto"
         Device of the training: "auto", "cpu", "cuda", "cuda:1", and so on. "auto" is CUDA if there is a CUDA device,

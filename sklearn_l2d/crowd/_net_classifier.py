@@ -5,13 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_sample_weight
 
 from .._rows import same_rows
-from .._sklearn import StrOptions, atomic_fit
+from .._sklearn import HasMethods, StrOptions, atomic_fit
 from .._torch._modules import Single, ensemble_for
 from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, train
-from .._validation import check_labels
+from .._validation import check_labels, row_weights, weighted_rows
 from ._base import BaseNetClassifier
 
 
@@ -48,7 +47,7 @@ class NetClassifier(BaseNetClassifier):
     max_epochs : int, default=60
         Number of epochs.
 
-    class_weight : dict, "balanced" or None, default=None
+    class_weight : mapping, "balanced" or None, default=None
         Weights of the classes in the loss.
 
     device : str, default="auto"
@@ -103,7 +102,7 @@ class NetClassifier(BaseNetClassifier):
 
     _parameter_constraints: ClassVar = {
         **NET_CONSTRAINTS,
-        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "class_weight": [dict, HasMethods(["items"]), StrOptions({"balanced"}), None],
     }
 
     def __init__(
@@ -138,7 +137,7 @@ class NetClassifier(BaseNetClassifier):
         self.random_state = random_state
 
     @atomic_fit(prefer_skip_nested_validation=True)
-    def fit(self, X, y):
+    def fit(self, X, y, sample_weight=None):
         """Fit the classifier to labelled items.
 
         Parameters
@@ -147,6 +146,8 @@ class NetClassifier(BaseNetClassifier):
             Items, best with columns of similar sizes (see `StandardScaler`).
         y : array-like of shape (n_samples,)
             True labels of at least two classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the items in the loss. Items of weight 0 are left out.
 
         Returns
         -------
@@ -163,6 +164,7 @@ class NetClassifier(BaseNetClassifier):
         params = self.get_params(deep=False)
         check_net(params)
         _, y = same_rows(X=X, y=y)
+        X, y, _, weights = weighted_rows(X, y, None, sample_weight)
         X = self._check_array(X, reset=True)
         if y is None:
             raise ValueError("NetClassifier requires y to be passed, but the target y is None.")
@@ -170,7 +172,7 @@ class NetClassifier(BaseNetClassifier):
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(f"y holds one class only, {classes[0]!r}; a classifier needs at least two.")
-        targets = np.eye(len(classes))[codes] * compute_sample_weight(self.class_weight, y)[:, None]
+        targets = np.eye(len(classes))[codes] * row_weights(self.class_weight, y, weights)[:, None]
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         net = build_net(TargetNet, partial(Single, ensemble_for(params, X, len(classes))), params, seed)
         self.history_ = train(net, net.rows(X, targets), self.max_epochs, seed=seed, verbose=self.verbose)

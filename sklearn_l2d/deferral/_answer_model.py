@@ -16,7 +16,7 @@ def count_votes(votes, truth):
     return {"right": right, "seen": seen, "answers": csr_array(own.reshape((n_experts, n_classes**2)))}
 
 
-def completed(votes, truth, priors=None, likely=None):
+def completed(votes, truth, priors=None, likely=None, sample_weight=None):
     """Distribution (n, C) of the truth of items given all answers.
 
     Parameters
@@ -25,13 +25,14 @@ def completed(votes, truth, priors=None, likely=None):
         Answers to n items.
     truth : ndarray of shape (n, C)
         Distribution before any answer: one-hot where the truth is known, else the classifier's.
-    priors, likely
+    priors, likely, sample_weight
         As in `complete_truth`.
     """
     with np.errstate(divide="ignore"):
         log_prior = np.log(truth)
     n_experts = len(votes.annotators)
-    return complete_truth(log_prior, votes.item, votes.annotator, votes.label, n_experts, priors, likely)[0]
+    answers = votes.item, votes.annotator, votes.label
+    return complete_truth(log_prior, *answers, n_experts, priors, likely, sample_weight=sample_weight)[0]
 
 
 def few_answers(votes, seed):
@@ -69,7 +70,7 @@ def learn_weights(model, votes, truth, log_prior, shape, seed):
     votes : Votes
         n items.
     truth : ndarray of shape (n, C)
-        One-hot.
+        One-hot, times the weights of the items.
     log_prior : ndarray of shape (n, C) or None
         Out-of-fold log-probabilities of the classifier; None where there are none, which leaves its exponent at 1.
     shape : ndarray of shape (n_answers, C) or None
@@ -91,7 +92,7 @@ def learn_weights(model, votes, truth, log_prior, shape, seed):
     log_likelihood = answer_log_likelihood(model, votes.annotator, votes.label, shape, truth_of)
     if log_prior is not None:
         return model, fit_exponents(log_prior, item, log_likelihood, truth, seed)
-    frequency = np.log(truth.sum(0) + 1) - np.log(len(truth) + truth.shape[1])
+    frequency = np.log(truth.sum(0) + 1) - np.log(truth.sum() + truth.shape[1])
     exponents = fit_exponents(np.tile(frequency, (len(truth), 1)), item, log_likelihood, truth, seed)
     return model, exponents._replace(prior=1.0)
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._annotated_target import matched_target
 from .._by_name import available_for, by_name, check_available, expert_places
-from .._encoding import Votes, is_frame, known_labels, placed
+from .._encoding import Votes, as_frame, is_frame, known_labels, placed
 from .._items import Items, check_items, kind_of_items, made_features
 from .._numerics._answer_model import fit_counts
 from .._numerics._answers import expected_correctness
@@ -43,6 +43,7 @@ from .._validation import (
     name_list,
     votes_beside,
     warn_of_marker,
+    weighted_rows,
 )
 from ..crowd import NetClassifier
 from ..metrics import team_accuracy
@@ -93,6 +94,8 @@ class Team:
         Their annotations.
     known : ndarray of bool
         Which of `annotated` are labelled.
+    weights : ndarray or None
+        Weights of `annotated`; None if all count alike.
     """
 
     items: Items
@@ -103,6 +106,17 @@ class Team:
     annotated: Items
     annotations: Votes
     known: np.ndarray
+    weights: np.ndarray | None
+
+    @property
+    def weight(self):
+        """Weights (n,) of the labelled items."""
+        return np.ones(len(self.y)) if self.weights is None else self.weights[self.known]
+
+    @property
+    def weight_if_any(self):
+        """Weights (n,) of the labelled items; None if all count alike."""
+        return None if self.weights is None else self.weight
 
 
 class Sight(NamedTuple):
@@ -178,7 +192,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         return super().set_params(**params)
 
     @atomic_fit(prefer_skip_nested_validation=False)
-    def fit(self, X, y, annotations=None, X_unlabeled=None):
+    def fit(self, X, y, annotations=None, X_unlabeled=None, sample_weight=None):
         """Fit the deferrer to labelled and annotated items.
 
         Parameters
@@ -198,6 +212,10 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             experts: the classifier decides all items, unless a coverage below 1, a workload or answers are requested.
         X_unlabeled : array-like of shape (n_unlabeled, n_features), default=None
             Items without labels. The shares are calibrated on them if bounds are set, and measured on them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the labelled and annotated items, in all that is learnt and in the shares that are measured on
+            them. An item of weight 2 counts as if it were there twice, one of weight 0 as if it were absent. A
+            classifier whose `fit` takes no weights learns without them, which a warning tells.
 
         Returns
         -------
@@ -207,13 +225,13 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         Raises
         ------
         ValueError
-            If the data or the bounds are not as described, or the bounds cannot be met; without annotations, no work by
-            people can be requested.
+            If the data, the weights or the bounds are not as described, or the bounds cannot be met; without
+            annotations, no work by people can be requested.
         MemoryError
             If a table of items and experts is needed, for bounds on single experts or completed annotations, and there
             is not enough memory free for it.
         """
-        self._fit(X, y, annotations, X_unlabeled)
+        self._fit(X, y, annotations, X_unlabeled, sample_weight)
 
     def predict(self, X):
         """Predict labels by the classifier alone.
@@ -530,7 +548,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             If a name is unknown.
         """
         check_is_fitted(self)
-        names = [experts] if np.isscalar(experts) else list(experts)
+        names = name_list(experts, self.experts_)
         self._roster.check_names(names)
         self._set_roster(self._roster.without(names))
 
@@ -562,7 +580,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         """
         return self._route(X, *self._assign(X, available, capacity, on_overflow), explain)
 
-    def start_shift(self, capacity=None, available=None):
+    def start_shift(self, capacity=None, available=None, X_expected=None, n_expected=None):
         """Start a shift, which remembers what each expert has been given while items come one by one or in batches.
 
         Parameters
@@ -571,6 +589,13 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             Largest number of items per expert in the whole shift; unlimited by default.
         available : array-like of bool of shape (n_experts,), default=None
             Experts who are in; by default all experts. The shift's attribute of this name can be changed later.
+        X_expected : array-like of shape (n_expected, n_features), default=None
+            Items such as those to come. With them, the shift keeps a reserve: the time of each expert has a price, at
+            which items such as these would need the capacities just up, and a deferred item goes to whoever gains most
+            on it beyond the price, whatever its target and `workload`. Without them, the first items take what they
+            want. Where capacities are tight, the reserve gains about what a plan for all items at once would.
+        n_expected : int, default=None
+            Number of items to come; by default that of `X_expected`.
 
         Returns
         -------
@@ -580,10 +605,11 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         Raises
         ------
         ValueError
-            If `capacity` or `available` does not fit the experts.
+            If `capacity` or `available` does not fit the experts, or a reserve is asked for without a capacity, or of a
+            team that asks several people about an item.
         """
         check_is_fitted(self)
-        return Shift(self, capacity, available)
+        return Shift(self, capacity, available, X_expected, n_expected)
 
     def answers_to_annotations(self, answers, tasks):
         """Turn the answers to a route into annotations for `predict_team` and `score`.
@@ -736,11 +762,11 @@ class BaseDeferrer(ClassifierMixin, Estimator):
 
     # Fitting.
 
-    def _fit(self, X, y, annotations, X_unlabeled=None, classes=()):
-        y, annotations = matched_target(X, y, annotations)
+    def _fit(self, X, y, annotations, X_unlabeled=None, sample_weight=None, classes=()):
+        X, y, annotations, weights = weighted_rows(X, *matched_target(X, y, annotations), sample_weight)
         if annotations is None:
             check_nobody(**self.get_params(deep=False))
-        team = self._check_team(X, y, annotations, X_unlabeled, classes)
+        team = self._check_team(X, y, annotations, X_unlabeled, weights, classes)
         self._check_settings(team.y)
         self._seed = self._draw_seed()
         if self.n_experts_:
@@ -754,13 +780,14 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         """Learn how the experts answer, and how much the classifier and their answers count."""
         if self._roster.answering is None:
             self._count_answers(team)
-        model, votes, truth = self._roster.answer_model, team.votes, np.eye(len(self.classes_))[team.y_codes]
+        model, votes, weight = self._roster.answer_model, team.votes, team.weight
+        truth = np.eye(len(self.classes_))[team.y_codes] * weight[:, None]
         rows, some = few_answers(votes, self._seed)
         log_prior = vars(self).pop("_judged", None)
         log_prior = None if log_prior is None else log_prior[rows]
         # who trains classifier and experts together has no probabilities out of fold
         proba = self._classifier_proba(team.items[rows]) if log_prior is None else np.exp(log_prior)
-        self._crowdlab = fit_crowdlab(some.item, some.label, proba, team.y_codes[rows], model.center)
+        self._crowdlab = fit_crowdlab(some.item, some.label, proba, team.y_codes[rows], model.center, weight[rows])
         shape = self._answer_shape(team.items[rows], some)
         model, self._exponents = learn_weights(model, some, truth[rows], log_prior, shape, self._seed)
         self._roster = self._roster.who_answer(model)
@@ -773,7 +800,10 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         roster = self._roster
         if not team.known.all():
             truth = self._truth_before_answers(team.annotated, team.known, team.y_codes)
-            roster = roster.recounted(team.annotations, completed(team.annotations, truth))
+            truth = completed(team.annotations, truth, sample_weight=team.weights)
+            if team.weights is not None:
+                truth = truth * team.weights[:, None]
+            roster = roster.recounted(team.annotations, truth)
         self._roster = roster.who_answer(fit_counts(*roster.counts))
 
     def _truth_before_answers(self, items, known, y_codes):
@@ -792,7 +822,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
     def _draw_seed(self):
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _check_team(self, X, y, annotations, X_unlabeled, classes):
+    def _check_team(self, X, y, annotations, X_unlabeled, weights, classes):
         """Checked `Team`; sets `classes_`, the roster, `n_features_in_` and `feature_names_in_`."""
         items, parts = self._check_items(X, reset=True), self._parts()
         y, known = check_truth(y, len(items), self.unlabeled_label)
@@ -819,8 +849,10 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             labelled, its_votes = items[known], votes[known]
             rows = np.append(np.flatnonzero(known), np.flatnonzero(~known & (np.diff(votes.starts) > 0)))
             items, votes, known = items[rows], votes[rows], known[rows]
-        self._roster = new_roster(its_votes, y_codes)
-        return Team(labelled, y, y_codes, its_votes, unlabeled, items, votes, known)
+            weights = None if weights is None else weights[rows]
+        team = Team(labelled, y, y_codes, its_votes, unlabeled, items, votes, known, weights)
+        self._roster = new_roster(its_votes, y_codes, team.weight)
+        return team
 
     def _fit_classifier(self, team):
         """Fit the classifier unless it is frozen, and return it unfitted."""
@@ -832,7 +864,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
                     "classifier that takes it, for instance make_pipeline(TfidfVectorizer(), LogisticRegression())."
                 )
             classifier = self._default_classifier()
-        self.classifier_ = fit_classifier(classifier, team.items.given, team.y, self._seed)
+        self.classifier_ = fit_classifier(classifier, team.items.given, team.y, self._seed, team.weight_if_any)
         self.temperature_ = 1.0
         return classifier
 
@@ -849,7 +881,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
     def _honest_proba(self, team, cv):
         classifier = self._fit_classifier(team)
         proba, self.temperature_ = judge_classifier(
-            classifier, self.classifier_, team.items.given, team.y, self.classes_, cv, self._seed
+            classifier, self.classifier_, team.items.given, team.y, self.classes_, cv, self._seed, team.weight_if_any
         )
         return proba
 
@@ -871,7 +903,8 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         """Report the hard shares of the unlabelled items, or else of the labelled ones, whose `duel` may be given."""
         if team.unlabeled is not None or duel is None:
             duel = self._duel(team.items if team.unlabeled is None else team.unlabeled)
-        self._report_shares(duel.shares(len(self.targets_)))
+        weights = team.weight_if_any if team.unlabeled is None else None
+        self._report_shares(duel.shares(len(self.targets_), weights))
 
     def _report_shares(self, shares):
         """Set the hard shares (n_targets + 1,), the classifier last, and what follows from them."""
@@ -1138,7 +1171,8 @@ class BaseDeferrer(ClassifierMixin, Estimator):
 
     def _check_newcomers(self, experts, X, annotations, y=None):
         """Names, checked items and votes of newcomers, and `y` in the order of `X`."""
-        names, items = name_list(experts), self._check_items(X)
+        names, items = name_list(experts, self.experts_), self._check_items(X)
+        annotations = as_frame(annotations)
         _, y, annotations = same_rows(X=X, y=y, annotations=annotations)
         votes = votes_beside(X, annotations, self.classes_, self.missing_label)
         if len(votes.annotators) != len(names):

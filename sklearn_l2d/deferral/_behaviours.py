@@ -16,7 +16,7 @@ _ENOUGH_ITEMS = 20_000  # for a clusterer that was not given
 _LEAST = 1e-6  # probability of an answer that the behaviours do not know
 
 
-def fit_clusterer(clusterer, X, votes, seed):
+def fit_clusterer(clusterer, X, votes, seed, sample_weight=None):
     """Fitted `AnnotatorLDA`: the one inside a `FrozenEstimator`, or a clone trained on these votes.
 
     Parameters
@@ -29,6 +29,8 @@ def fit_clusterer(clusterer, X, votes, seed):
         Annotations of the identified experts, which are made anonymous.
     seed : int
         Seed of the clusterer, unless it has its own.
+    sample_weight : ndarray of shape (n,), default=None
+        What the votes on each item count.
     """
     if isinstance(clusterer, FrozenEstimator):
         return clusterer.estimator
@@ -37,7 +39,11 @@ def fit_clusterer(clusterer, X, votes, seed):
         if len(votes) > _ENOUGH_ITEMS:  # mostly it serves newcomers only, if there are any
             rows = np.sort(np.random.default_rng(seed).choice(len(votes), _ENOUGH_ITEMS, replace=False))
             X, votes = take_rows(X, rows), votes[rows]
-    model = clone(with_seed(clusterer, seed)).fit(X, votes.to_counts())
+            sample_weight = None if sample_weight is None else sample_weight[rows]
+    counts = votes.to_counts()
+    if sample_weight is not None:
+        counts = counts * sample_weight[:, None]
+    model = clone(with_seed(clusterer, seed)).fit(X, counts)
     model.classes_ = votes.classes  # counts without names were fitted as 0, 1, ...
     return model
 

@@ -2,15 +2,18 @@
 
 import numpy as np
 from scipy.special import softmax
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.utils.validation import check_is_fitted
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._encoding import some
 from .._numerics._answers import fit_temperature
 from .._numerics._matrices import row_chunks
-from .._sklearn import take_rows
+from .._sklearn import take_rows, warn
 
 _FLOOR = 1e-6  # probability of a class that a fold did not contain
 
@@ -53,16 +56,45 @@ def _in_its_type(call, X):
     return call(X.astype(np.float32))
 
 
-def fit_classifier(classifier, X, y, seed):
-    """Fitted clone of the classifier, or the classifier itself if it is a `FrozenEstimator`."""
+def fit_classifier(classifier, X, y, seed, sample_weight=None):
+    """Fitted clone of the classifier, or the classifier itself if it is a `FrozenEstimator`.
+
+    Weights of the items are passed on where its `fit` takes some; otherwise a warning says that it does not.
+    """
     if isinstance(classifier, FrozenEstimator):
         return classifier
-    fitted = _in_its_type(lambda X: clone(with_seed(classifier, seed)).fit(X, y), X)
+    if sample_weight is not None and _weight_parameter(classifier) is None:
+        warn(
+            f"the fit of the classifier {type(classifier).__name__} takes no sample_weight, so that its items count "
+            "alike; all else that is learnt is weighted. Give a classifier that takes it."
+        )
+    weights = _weights_for(classifier, sample_weight)
+    fitted = _in_its_type(lambda X: clone(with_seed(classifier, seed)).fit(X, y, **weights), X)
     classes_of(fitted, "classifier")
     return fitted
 
 
-def judge_classifier(classifier, fitted, X, y, classes, cv, seed):
+def _weights_for(classifier, sample_weight):
+    """Keyword arguments with which `fit` of a classifier gets weights of its items: none where it takes none."""
+    name = None if sample_weight is None else _weight_parameter(classifier)
+    return {} if name is None else {name: sample_weight}
+
+
+def _weight_parameter(classifier):
+    """Name under which `fit` of a classifier takes weights of the items, None if it takes none."""
+    if has_fit_parameter(classifier, "sample_weight"):
+        return "sample_weight"
+    if get_config()["enable_metadata_routing"]:
+        consumed = get_routing_for_object(classifier).consumes("fit", ["sample_weight"])
+        return "sample_weight" if consumed else None
+    if isinstance(classifier, Pipeline):
+        name, last = classifier.steps[-1]
+        last = None if last == "passthrough" else _weight_parameter(last)
+        return None if last is None else f"{name}__{last}"
+    return None
+
+
+def judge_classifier(classifier, fitted, X, y, classes, cv, seed, sample_weight=None):
     """Calibrated, out-of-fold probabilities of the classifier on the rows that it was fitted on.
 
     Parameters
@@ -77,6 +109,8 @@ def judge_classifier(classifier, fitted, X, y, classes, cv, seed):
         Number of folds; fewer if a class or the data set is smaller.
     seed : int
         Seed of the folds.
+    sample_weight : ndarray of shape (n,), default=None
+        Weights of the rows.
 
     Returns
     -------
@@ -89,8 +123,8 @@ def judge_classifier(classifier, fitted, X, y, classes, cv, seed):
     if isinstance(classifier, FrozenEstimator):
         proba = expand(own_proba(fitted, X), fitted.classes_, classes)
     else:
-        proba = _out_of_fold(with_seed(classifier, seed), X, y, y_codes, classes, cv, seed)
-    temperature = fit_temperature(np.log(proba), y_codes)
+        proba = _out_of_fold(with_seed(classifier, seed), X, y, y_codes, classes, cv, seed, sample_weight)
+    temperature = fit_temperature(np.log(proba), y_codes, sample_weight)
     for rows in row_chunks(*proba.shape):
         proba[rows] = _at_temperature(proba[rows], temperature)
     return proba, temperature
@@ -117,7 +151,7 @@ def with_seed(estimator, seed):
     return clone(estimator).set_params(**dict.fromkeys(open_, seed))
 
 
-def _out_of_fold(classifier, X, y, y_codes, classes, cv, seed):
+def _out_of_fold(classifier, X, y, y_codes, classes, cv, seed, sample_weight):
     counts = np.bincount(y_codes)
     rarest = counts[counts > 0].min()
     stratified = rarest >= min(cv, len(y))
@@ -128,7 +162,9 @@ def _out_of_fold(classifier, X, y, y_codes, classes, cv, seed):
         if len(np.unique(y_codes[seen])) < 2:
             proba[unseen, y_codes[seen][0]] = 1.0  # a classifier cannot be fitted to one class
         else:
-            model = _in_its_type(lambda X, seen=seen: clone(classifier).fit(X, y[seen]), take_rows(X, seen))
+            weights = _weights_for(classifier, None if sample_weight is None else sample_weight[seen])
+            rows = take_rows(X, seen)
+            model = _in_its_type(lambda X, y=y[seen], w=weights: clone(classifier).fit(X, y, **w), rows)
             proba[unseen] = expand(own_proba(model, take_rows(X, unseen)), model.classes_, classes)
     return proba / proba.sum(1, keepdims=True)
 

@@ -47,8 +47,8 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
         names of experts or targets to costs, such as a Series. It may be negative.
 
     missing_label : object, default=None
-        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
-        a class.
+        Marker of a missing annotation, or a list, tuple or set of several. None stands for NaN, None, pandas.NA and
+        masked entries, and for -1 unless -1 is a class.
 
     unlabeled_label : object, default=None
         Marker of an unknown truth in `y`, beside NaN, None, pandas.NA and masked entries, which always mark one. A -1
@@ -186,7 +186,8 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
         self.n_iter_, self.history_ = 0, []
         if team.unlabeled is not None:
             proba = self._classifier_proba(team.unlabeled)
-        self._calibrate(self._compare(proba) if self._bind_people(bounds) else self._best_of(proba), bounds)
+        contest = self._compare(proba) if self._bind_people(bounds) else self._best_of(proba)
+        self._calibrate(contest, bounds, team.weight_if_any if team.unlabeled is None else None)
 
     def _fit_nobody(self, team):
         super()._fit_nobody(team)

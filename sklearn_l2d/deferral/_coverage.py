@@ -41,22 +41,35 @@ class Calibration(NamedTuple):
     margins: np.ndarray | None
 
 
-def calibrate_coverage(duel, omega, bounds):
+def calibrate_coverage(duel, omega, bounds, sample_weight=None):
     """Find the offset of the classifier with which its share of a `Duel` meets its bounds; nobody else has any.
 
     Parameters and result are those of `calibrate`, with a duel in the place of the logits.
     """
     n_targets, low = omega.shape[0], bounds.target_lower[-1]
-    (human, classifier), _ = calibrate_offsets(np.column_stack([duel.human, duel.classifier]), *bounds.of_coverage)
+    (human, classifier), _ = calibrate_offsets(
+        np.column_stack([duel.human, duel.classifier]), *bounds.of_coverage, sample_weight
+    )
     offset = classifier - human
-    shares = duel.shifted(offset).shares(n_targets)
+    shares = duel.shifted(offset).shares(n_targets, sample_weight)
     if low > 1 - 0.5 / len(duel.human):
         offset = np.inf  # must hold on other rows too
-    margins = np.quantile(duel.classifier - duel.human, QUANTILES)
+    margins = _quantiles(duel.classifier - duel.human, sample_weight)
     return Calibration(np.append(np.zeros(n_targets), offset), shares, omega, margins)
 
 
-def calibrate(logits, omega, bounds):
+def _quantiles(values, sample_weight):
+    """Quantiles (2001,) of values; a value of weight 2 counts as two."""
+    if sample_weight is None:
+        return np.quantile(values, QUANTILES)
+    order = np.argsort(values, kind="stable")
+    size = sample_weight[order] / sample_weight.min()
+    last = np.cumsum(size) - 1  # place of the last copy of each value
+    places = np.column_stack([last - (size - 1), last])
+    return np.interp(QUANTILES * last[-1], places.ravel(), np.repeat(values[order], 2))
+
+
+def calibrate(logits, omega, bounds, sample_weight=None):
     """Find offsets with which the shares of the argmax meet the bounds on some rows.
 
     Parameters
@@ -67,19 +80,21 @@ def calibrate(logits, omega, bounds):
         Selection weights, rows sum to 1; a target without members has a row of zeros.
     bounds : ShareBounds
         Bounds of targets and experts; 0 for targets without members.
+    sample_weight : ndarray of shape (n,), default=None
+        Weights of the rows in the shares; equal by default.
 
     Returns
     -------
     calibration : Calibration
     """
-    offsets, shares = calibrate_offsets(logits, *bounds.targets)
+    offsets, shares = calibrate_offsets(logits, *bounds.targets, sample_weight)
     selection = omega
     if bounds.bind_experts:
         # the experts' bounds may not be attainable at these shares of their targets: then those move too
         support, (lower, upper) = with_classifier(omega) > 0, bounds.targets
         wanted = nearest_target_shares(shares, *bounds.experts, support, target_lower=lower, target_upper=upper)
         if np.abs(wanted - shares).max() > 1e-9:
-            offsets, shares = calibrate_offsets(logits, wanted, wanted)
+            offsets, shares = calibrate_offsets(logits, wanted, wanted, sample_weight)
         selection = select_members(omega, wanted, bounds, check=False)
     if bounds.target_lower[-1] > 1 - 0.5 / len(logits):
         # must hold on other rows too; with an infinite offset of the classifier alone, targets stay comparable
@@ -88,9 +103,9 @@ def calibrate(logits, omega, bounds):
     return Calibration(offsets, shares, selection, None)
 
 
-def starting_offsets(log_proba, bounds):
+def starting_offsets(log_proba, bounds, sample_weight=None):
     """Offsets (n_targets + 1,) on log-probabilities (n, n_targets + 1) whose mean shares then meet the bounds."""
-    dual = project_onto_shares(log_proba, *bounds.targets)[1]
+    dual = project_onto_shares(log_proba, *bounds.targets, sample_weight=sample_weight)[1]
     return np.where(np.isfinite(dual), dual, 0.0)  # whoever is shut out, or decides everything, needs none
 
 
@@ -103,7 +118,7 @@ def two_sides(log_proba):
     return sides
 
 
-def coverage_tilt(sides, n_targets, bounds, tilt=None):
+def coverage_tilt(sides, n_targets, bounds, tilt=None, sample_weight=None):
     """Find what to add to log-probabilities so that the classifier's mean share meets its bounds; nobody else has any.
 
     Parameters
@@ -116,6 +131,8 @@ def coverage_tilt(sides, n_targets, bounds, tilt=None):
         Of which only those of the classifier count.
     tilt : ndarray of shape (n_targets + 1,), default=None
         That of a similar problem, used as the start.
+    sample_weight : ndarray of shape (n,), default=None
+        Weights of the rows in the shares; equal by default.
 
     Returns
     -------
@@ -125,7 +142,9 @@ def coverage_tilt(sides, n_targets, bounds, tilt=None):
         Largest distance of a mean share from its bounds.
     """
     start = None if tilt is None else tilt[-2:]
-    _, (human, classifier), _, violation = project_onto_shares(sides, *bounds.of_coverage, dual=start)
+    _, (human, classifier), _, violation = project_onto_shares(
+        sides, *bounds.of_coverage, dual=start, sample_weight=sample_weight
+    )
     return np.append(np.full(n_targets, human), classifier), violation
 
 
@@ -260,14 +279,14 @@ class CoverageMixin:
         blocks = items.blocks(len(self.targets_) + 1)
         return Duel.joined((Duel.of(self._masked(self._free_scores(block))) for block in blocks), len(items))
 
-    def _calibrate(self, contest, bounds):
-        """Set the offsets and what follows from them, by a contest and feasible bounds."""
+    def _calibrate(self, contest, bounds, sample_weight=None):
+        """Set the offsets and what follows from them, by a contest of items of some weight and feasible bounds."""
         plain = self._plain_selection()
         if self._bind_people(bounds):
-            found = calibrate(contest, plain, bounds)
+            found = calibrate(contest, plain, bounds, sample_weight)
             self._set_selection(found.selection)
         else:
-            found = calibrate_coverage(contest, plain, bounds)
+            found = calibrate_coverage(contest, plain, bounds, sample_weight)
         self.offsets_, self._margins = found.offsets, found.margins
         self._report_shares(found.shares)
         self.constraint_violation_ = max(

@@ -59,6 +59,7 @@ class Duel(NamedTuple):
         asked = (self.human >= self.classifier) & (self.human > -np.inf)
         return np.where(asked, self.target, -1)
 
-    def shares(self, n_targets):
+    def shares(self, n_targets, sample_weight=None):
         """Shares (n_targets + 1,) of the items that the targets and, last, the classifier decide."""
-        return np.bincount(self.chosen % (n_targets + 1), minlength=n_targets + 1) / len(self.target)
+        total = len(self.target) if sample_weight is None else sample_weight.sum()
+        return np.bincount(self.chosen % (n_targets + 1), sample_weight, n_targets + 1) / total

@@ -24,7 +24,7 @@ _CHUNK = 1 << 18  # cells of item, expert and class that are predicted at once
 class AgnosticNet(Net):
     """Softmax surrogate over the classes, whose log-probabilities are given, and one expert.
 
-    Targets are (B, M): 1 where expert m is right, 0 where m is wrong, NaN where nothing is learnt.
+    Targets are (B, M), 1 where expert m is right, 0 where m is wrong, NaN where nothing is learnt; and weights (B,).
 
     Attributes
     ----------
@@ -37,14 +37,15 @@ class AgnosticNet(Net):
     competence = None
 
     def batch_loss(self, proba, targets, X):
-        (right,) = targets
+        right, weight = targets
         experts = self.order(right.shape[1])[: self.n_experts]
         logit = self.module_.defer(proba, *(part[experts] for part in self.competence))
         right = right[:, experts]
-        return pair_loss(logit, right).sum() / (~right.isnan()).sum().clamp(min=1)
+        weight = weight.to(logit.dtype)[:, None]
+        return (weight * pair_loss(logit, right)).sum() / (weight * ~right.isnan()).sum().clamp(min=1)
 
 
-def train_agnostic(net, proba, y_codes, votes, *, prior, max_epochs, seed, verbose):
+def train_agnostic(net, proba, y_codes, votes, *, prior, max_epochs, seed, verbose, sample_weight=None):
     """Train a net; each epoch counts the competences from some answers and learns from the others.
 
     Parameters
@@ -61,15 +62,18 @@ def train_agnostic(net, proba, y_codes, votes, *, prior, max_epochs, seed, verbo
         Center and strengths, as in `competence_posterior`.
     max_epochs, seed, verbose : int
         As in `train`.
+    sample_weight : ndarray of shape (n,), default=None
+        Weights of the items; equal by default.
 
     Returns
     -------
     history : list of dict
         As returned by `train`.
     """
-    rng, truth = np.random.default_rng(seed), np.eye(proba.shape[1])[y_codes]
+    weight = np.ones(len(proba)) if sample_weight is None else sample_weight
+    rng, truth = np.random.default_rng(seed), np.eye(proba.shape[1])[y_codes] * weight[:, None]
     right = (votes.label == y_codes[votes.item]) * 1.0
-    rows = net.rows(proba, AnswerTable(votes, right, np.nan).if_large())
+    rows = net.rows(proba, AnswerTable(votes, right, np.nan).if_large(), weight / weight.mean())
 
     def draw(epoch):
         # a random share of the answers of each expert, so that the net sees experts with few and with many
@@ -146,8 +150,8 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
         Largest number of experts in a training step.
 
     missing_label : object, default=None
-        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
-        a class.
+        Marker of a missing annotation, or a list, tuple or set of several. None stands for NaN, None, pandas.NA and
+        masked entries, and for -1 unless -1 is a class.
 
     unlabeled_label : object, default=None
         Marker of an unknown truth in `y`, beside NaN, None, pandas.NA and masked entries, which always mark one. A -1
@@ -326,6 +330,7 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
             max_epochs=self.max_epochs,
             seed=self._seed,
             verbose=self.verbose,
+            sample_weight=team.weight_if_any,
         )
         self.net_, self.n_iter_ = net, len(self.history_)
         self._measure_shares(team, None if team.unlabeled is not None else Duel.of(self._masked(self._compare(proba))))

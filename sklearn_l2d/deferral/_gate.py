@@ -20,7 +20,7 @@ from .._sklearn import HasMethods, Interval, StrOptions, atomic_fit
 from .._torch._batches import RowTable
 from .._torch._modules import Single, ensemble_for
 from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, check_outputs, predict_log_proba, train
-from .._validation import check_all_known, check_answers
+from .._validation import check_all_known, check_answers, row_weights, weighted_rows
 from ..crowd import NetClassifier
 from ._answer_model import count_votes
 from ._base import GATE_FEATURES, BaseDeferrer
@@ -31,8 +31,8 @@ from ._settings import (
     check_error_cost,
     check_in_one_target,
     consultation_nats,
+    error_costs,
     of_roster,
-    row_weights,
     share_bounds,
     with_classifier,
 )
@@ -89,6 +89,8 @@ class GateProblem(NamedTuple):
         Row weights.
     prior : ndarray or RowTable of shape (n, n_targets + 1), or None
         Prior logits, to which the gate adds its own.
+    sample_weight : ndarray of shape (n,) or None
+        Weights of the rows in the shares; None if all count alike.
     refresh : callable or None
         Called before every epoch but the first with the responsibilities of the last E-step for the columns of
         `evidence`, an array or a `RowTable`; nets that provide evidence may learn from them. Returns a mapping with new
@@ -102,6 +104,7 @@ class GateProblem(NamedTuple):
     bounds: ShareBounds
     weight: np.ndarray
     prior: np.ndarray | None = None
+    sample_weight: np.ndarray | None = None
     refresh: Callable | None = None
 
     def rows(self, index):
@@ -112,6 +115,7 @@ class GateProblem(NamedTuple):
             log_likelihood=now.log_likelihood[index],
             weight=self.weight[index],
             prior=None if now.prior is None else now.prior[index],
+            sample_weight=None if self.sample_weight is None else self.sample_weight[index],
             refresh=None,
         )
 
@@ -162,10 +166,12 @@ def start_at_bounds(net, problem):
         return
     log_gate = problem.log_gate(net)
     if problem.by_rows:
-        offset, _ = coverage_tilt(two_sides(log_gate), problem.omega.shape[0], problem.bounds)
+        offset, _ = coverage_tilt(
+            two_sides(log_gate), problem.omega.shape[0], problem.bounds, sample_weight=problem.sample_weight
+        )
         offset[~np.isfinite(offset)] = 0.0
     else:
-        offset = starting_offsets(np.asarray(log_gate), problem.bounds)
+        offset = starting_offsets(np.asarray(log_gate), problem.bounds, problem.sample_weight)
     net.module_.offset.copy_(net.tensor(offset))
 
 
@@ -194,11 +200,10 @@ def infer(net, problem, evidence, duals, e_step):
     """E-step on all rows at once; `e_step` has the signature of `gate_posterior`."""
     selection, log_likelihood, expert_bounds = evidence
     log_gate = np.asarray(problem.log_gate(net))
-    target_bounds = problem.bounds.targets
-    posterior = e_step(
-        log_gate, selection, log_likelihood, target_bounds=target_bounds, expert_bounds=expert_bounds, **duals
-    )
-    reached = gate_log_likelihood(log_gate, selection, log_likelihood)
+    bounds = {"target_bounds": problem.bounds.targets, "expert_bounds": expert_bounds}
+    weights = {} if problem.sample_weight is None else {"sample_weight": problem.sample_weight}
+    posterior = e_step(log_gate, selection, log_likelihood, **bounds, **duals, **weights)
+    reached = gate_log_likelihood(log_gate, selection, log_likelihood, problem.sample_weight)
     return Inference(
         with_idle(posterior.targets, log_gate, problem.omega) * problem.weight[:, None],
         posterior.experts,
@@ -221,14 +226,15 @@ def infer_by_rows(net, problem, evidence, duals):
         return own, own + np.asarray(log_likelihood[rows])
 
     sides = two_sides(RowTable(lambda rows: log_target(rows)[1], shape))
-    tilt, violation = coverage_tilt(sides, shape[1] - 1, problem.bounds, duals.get("tilt"))
+    tilt, violation = coverage_tilt(sides, shape[1] - 1, problem.bounds, duals.get("tilt"), problem.sample_weight)
 
     def targets(rows):
         own, log_q = log_target(rows)
         return with_idle(softmax(log_q + tilt, axis=1), own, problem.omega) * problem.weight[rows][:, None]
 
     posterior = RowTable(lambda rows: softmax(log_target(rows)[1] + tilt, axis=1), shape)
-    record = {"log_likelihood": float(logsumexp(sides, axis=1).mean()), "constraint_violation": violation}
+    reached = float(np.average(logsumexp(sides, axis=1), weights=problem.sample_weight))
+    record = {"log_likelihood": reached, "constraint_violation": violation}
     return Inference(RowTable(targets, shape), posterior, {"tilt": tilt}, record)
 
 
@@ -329,7 +335,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         "annotation_smoothing": [Interval(numbers.Real, 0, 0.5, closed="neither")],
         "consultation_cost": [numbers.Real, "array-like", dict, None],
         "error_cost": ["array-like", None],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "class_weight": [dict, HasMethods(["items"]), StrOptions({"balanced"}), None],
         "missing_label": "no_validation",
         "unlabeled_label": "no_validation",
         "warm_start": ["boolean"],
@@ -391,7 +397,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         self.random_state = random_state
 
     @atomic_fit(prefer_skip_nested_validation=False)
-    def partial_fit(self, X, y, annotations=None, classes=None):
+    def partial_fit(self, X, y, annotations=None, classes=None, sample_weight=None):
         """Train the gate for one epoch on feedback, and add the feedback to the experts' correctness.
 
         The classifier, the targets and the offsets do not change; call `recalibrate` after much feedback. The first
@@ -408,6 +414,8 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
             DataFrame are matched by name.
         classes : array-like of shape (n_classes,), default=None
             All classes, for the first call if `y` does not have them all.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the items, as in `fit`.
 
         Returns
         -------
@@ -415,9 +423,9 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
             The deferrer after one more epoch.
         """
         if self.__sklearn_is_fitted__():
-            self._learn_more(X, *matched_target(X, y, annotations))
+            self._learn_more(*weighted_rows(X, *matched_target(X, y, annotations), sample_weight))
         else:
-            self._fit(X, y, annotations, classes=() if classes is None else classes)
+            self._fit(X, y, annotations, sample_weight=sample_weight, classes=() if classes is None else classes)
 
     def _form_targets(self, team):
         """Set the targets and the memberships of the experts."""
@@ -460,11 +468,18 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         self._prepare_sight(team, self.cv)
         self._form_targets(team)
         bounds, price = self._feasible(self._bounds(self._roster)), self._price()
-        weight = row_weights(self.class_weight, team.y)
+        weight, sample_weight = row_weights(self.class_weight, team.y, team.weight_if_any), team.weight_if_any
         selection = dense_if_small(self._plain_selection())
         self._set_target_correctness()
         evidence = self._gather_evidence(team, weight, price)
-        problem = GateProblem(X=team.items.array, omega=selection, bounds=bounds, weight=weight, **evidence)
+        problem = GateProblem(
+            X=team.items.array,
+            omega=selection,
+            bounds=bounds,
+            weight=weight,
+            sample_weight=sample_weight,
+            **evidence,
+        )
         if self._continues(team.items.array):
             self.gate_ = copy.deepcopy(self.gate_)
         else:
@@ -479,7 +494,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
                 # out-of-fold prior: the classifier is surer of rows that it was fitted on than of others
                 scores = problem.now().log_gate(self.gate_)
             contest = np.asarray(scores) if self._bind_people(bounds) else self._duel_of(scores)
-        self._calibrate(contest, bounds)
+        self._calibrate(contest, bounds, sample_weight if team.unlabeled is None else None)
 
     def _duel_of(self, scores):
         """`Duel` by a `RowTable` of scores, some rows at a time."""
@@ -512,7 +527,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         self._set_no_offsets()
         self.gate_, self._target_correctness = None, np.empty((0, len(self.classes_)))
 
-    def _learn_more(self, X, y, annotations):
+    def _learn_more(self, X, y, annotations, sample_weight):
         """Train for one epoch on feedback."""
         items = self._check_items(X)
         if self.n_experts_ == 0:
@@ -523,19 +538,28 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         self.gate_ = copy.deepcopy(self.gate_)
         proba = self._classifier_proba(items)
         evidence = self._evidence(items, votes, y_codes, proba, self._price(), counted=False)
-        weight = row_weights(self.class_weight, y)
+        weight = row_weights(self.class_weight, y, sample_weight)
         bounds = self._feasible(self._bounds(self._roster))
         self._train(
-            GateProblem(items.array, omega=dense_if_small(self._selection), bounds=bounds, weight=weight, **evidence),
+            GateProblem(
+                items.array,
+                omega=dense_if_small(self._selection),
+                bounds=bounds,
+                weight=weight,
+                sample_weight=sample_weight,
+                **evidence,
+            ),
             1,
             False,
         )
-        before, counts = self._roster, count_votes(votes, np.eye(len(self.classes_))[y_codes])
+        truth = np.eye(len(self.classes_))[y_codes]
+        truth = truth if sample_weight is None else truth * sample_weight[:, None]
+        before, counts = self._roster, count_votes(votes, truth)
         self._roster = before._replace(**{name: getattr(before, name) + more for name, more in counts.items()})
         self._margins = None  # these were margins of the previous gate
 
     def _decision_cost(self):
-        return None if self.error_cost is None else np.asarray(self.error_cost, dtype=float)
+        return error_costs(self.error_cost, self.classes_)
 
     def _price(self):
         """Cost of asking each expert, in nats."""
@@ -550,7 +574,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
 
     def _answer_likelihood(self):
         """Likelihood (C, C) of the true class, the row, given an answer."""
-        return check_error_cost(self.error_cost, len(self.classes_), self.annotation_smoothing)
+        return check_error_cost(self.error_cost, self.classes_, self.annotation_smoothing)
 
     def _log_likelihood(self, items, votes, y_codes, proba, price, counted=True):
         """Log-likelihood of the experts and the classifier for the E-step, less the cost of asking."""

@@ -50,12 +50,12 @@ class OneStageDeferral(JointDeferrer):
         loss: a right answer that costs less than 1 has the loss of a right answer with weight 1 - cost and that of a
         wrong answer with weight cost.
 
-    class_weight : dict, "balanced" or None, default=None
+    class_weight : mapping, "balanced" or None, default=None
         Weights of the classes in the loss.
 
     missing_label : object, default=None
-        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
-        a class.
+        Marker of a missing annotation, or a list, tuple or set of several. None stands for NaN, None, pandas.NA and
+        masked entries, and for -1 unless -1 is a class.
 
     unlabeled_label : object, default=None
         Marker of an unknown truth in `y`, beside NaN, None, pandas.NA and masked entries, which always mark one. A -1

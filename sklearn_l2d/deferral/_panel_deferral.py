@@ -76,8 +76,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         matrices and all else that only the classifier understands. The classifier always sees `X` as it is.
 
     error_cost : array-like of shape (n_classes, n_classes), default=None
-        Cost, in units of one error, of deciding for the class of the column where the class of the row is true. None is
-        0 on the diagonal and 1 elsewhere.
+        Cost, in units of one error, of deciding for the class of the column where the class of the row is true, in the
+        order of `classes_`; a DataFrame may name the classes instead. None is 0 on the diagonal and 1 elsewhere.
 
     workload : pair, array-like of shape (n_experts, 2), mapping or None, default=None
         Lower and upper bound of the share of all items that each expert serves: one pair for all experts, one pair per
@@ -94,8 +94,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         Probability with which `target_accuracy` is kept.
 
     missing_label : object, default=None
-        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
-        a class.
+        Marker of a missing annotation, or a list, tuple or set of several. None stands for NaN, None, pandas.NA and
+        masked entries, and for -1 unless -1 is a class.
 
     unlabeled_label : object, default=None
         Marker of an unknown truth in `y`, beside NaN, None, pandas.NA and masked entries, which always mark one. A -1
@@ -639,7 +639,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
 
     def _check_settings(self, y):
         super()._check_settings(y)
-        error_costs(self.error_cost, len(self.classes_))
+        error_costs(self.error_cost, self.classes_)
         self._consultation_prices()
         self._check_request()
 
@@ -669,9 +669,9 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
                 f"{high:g}; change one of them."
             )
 
-    def _check_team(self, X, y, annotations, X_unlabeled, classes):
+    def _check_team(self, X, y, annotations, X_unlabeled, weights, classes):
         """Without the items that are held out for the bound on the error."""
-        team = super()._check_team(X, y, annotations, X_unlabeled, classes)
+        team = super()._check_team(X, y, annotations, X_unlabeled, weights, classes)
         if self.target_accuracy is None or not self.n_experts_:
             return team
         order = np.random.default_rng(self._draw_seed()).permutation(len(team.y))
@@ -700,8 +700,9 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
             annotated=team.annotated[rest],
             annotations=team.annotations[rest],
             known=team.known[rest],
+            weights=None if team.weights is None else team.weights[rest],
         )
-        self._roster = new_roster(team.votes, team.y_codes)
+        self._roster = new_roster(team.votes, team.y_codes, team.weight)
         return team
 
     def _bounds(self, roster):
@@ -713,7 +714,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         if self.clusterer is not None:
             self._prepare_sight(team, self.cv)
             X, votes = self._shown(team.annotated), team.annotations  # behaviours need no truth
-            self.clusterer_ = fit_clusterer(self.clusterer, X, votes, self._seed)
+            self.clusterer_ = fit_clusterer(self.clusterer, X, votes, self._seed, team.weights)
             details["membership"] = expert_membership(self.clusterer_, X, votes)
         self._single_targets(**details)
         self._judge_classifier(team, self.cv)
@@ -724,6 +725,9 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         super()._learn_answers(team)
         if team.unlabeled is not None:
             items, log_prior = team.unlabeled, None
+        elif team.weights is not None:
+            rows = rows_by_weight(team.weight)
+            items, log_prior = items[rows], log_prior[rows]
         # tolls, which decide who is asked, are fixed before the held-out items are looked at
         self.confidence_threshold_ = np.inf if self._promised is None else self.target_accuracy
         sample = self._sample(items, None, log_prior)
@@ -784,7 +788,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         return None if shape is None else shape[votes.item]
 
     def _decision_cost(self):
-        return error_costs(self.error_cost, len(self.classes_))
+        return error_costs(self.error_cost, self.classes_)
 
     def _describe(self, items, y_codes, votes):
         details = _new_details(votes.shape[1], first=self._roster.details["turn"].max(initial=-1) + 1)
@@ -971,6 +975,12 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
                 "two, or give more labelled items or more answers to each."
             )
         return threshold
+
+
+def rows_by_weight(weight):
+    """Positions (n,) of n rows, each as often as its weight says up to one, and each once if all weights are equal."""
+    places = (np.arange(len(weight)) + 0.5) / len(weight) * weight.sum()
+    return np.searchsorted(np.cumsum(weight), places)
 
 
 def _new_details(n_experts, first=0):

@@ -50,8 +50,8 @@ class PopulationDeferral(TallyMixin, BaseDeferrer):
         Number of epochs in which the classifier is trained alone, before the other nets join.
 
     missing_label : object, default=None
-        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
-        a class.
+        Marker of a missing annotation, or a list, tuple or set of several. None stands for NaN, None, pandas.NA and
+        masked entries, and for -1 unless -1 is a class.
 
     unlabeled_label : object, default=None
         Marker of an unknown truth in `y`, beside NaN, None, pandas.NA and masked entries, which always mark one. A -1
@@ -232,12 +232,20 @@ class PopulationDeferral(TallyMixin, BaseDeferrer):
     def _learn(self, team):
         items, params = team.items.array, self.get_params(deep=False)
         self.net_, self.history_ = fit_population_net(
-            params, items, team.y_codes, team.votes, len(self.classes_), self._seed, pooling=self.pooling
+            params,
+            items,
+            team.y_codes,
+            team.votes,
+            len(self.classes_),
+            self._seed,
+            pooling=self.pooling,
+            sample_weight=team.weight_if_any,
         )
         self.n_iter_ = len(self.history_)
         self.classifier_ = PopulationClassifier(self.net_, self.classes_, softmax_link, self.dtype)
         self.temperature_ = 1.0
-        codes, vocal = expert_codes(self.net_, items, team.y_codes, team.votes), team.votes.n_answers > 0
+        codes = expert_codes(self.net_, items, team.y_codes, team.votes, team.weight_if_any)
+        vocal = team.votes.n_answers > 0
         self._mean_code = codes[vocal].mean(0) if vocal.any() else np.zeros(self.code_size)
         self._single_targets(codes=np.where(vocal[:, None], codes, self._mean_code))
         self._measure_shares(team)

@@ -54,15 +54,15 @@ class RandomExpertDeferral(GatedDeferrer):
         names of experts or targets to costs, such as a Series. It may be negative.
 
     error_cost : array-like of shape (n_classes, n_classes), default=None
-        Cost, in units of one error, of deciding for the class of the column where the class of the row is true. None is
-        0 on the diagonal and 1 elsewhere.
+        Cost, in units of one error, of deciding for the class of the column where the class of the row is true, in the
+        order of `classes_`; a DataFrame may name the classes instead. None is 0 on the diagonal and 1 elsewhere.
 
-    class_weight : dict, "balanced" or None, default=None
+    class_weight : mapping, "balanced" or None, default=None
         Weights of the classes in the training of the gate and of the default classifier.
 
     missing_label : object, default=None
-        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
-        a class.
+        Marker of a missing annotation, or a list, tuple or set of several. None stands for NaN, None, pandas.NA and
+        masked entries, and for -1 unless -1 is a class.
 
     unlabeled_label : object, default=None
         Marker of an unknown truth in `y`, beside NaN, None, pandas.NA and masked entries, which always mark one. A -1
@@ -205,7 +205,7 @@ class RandomExpertDeferral(GatedDeferrer):
         check_is_fitted(self)
         if len(self.targets_) == 0:
             raise ValueError("fitted without experts: there is no group to join; call fit with annotations.")
-        names = name_list(experts)
+        names = name_list(experts, self.experts_)
         counts = count_votes(Votes([], [], [], 0, self.classes_, names), np.empty((0, len(self.classes_))))
         if annotations is not None:
             if X is None:

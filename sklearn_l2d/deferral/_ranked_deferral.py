@@ -8,6 +8,7 @@ from sklearn.frozen import FrozenEstimator
 
 from .._annotated_target import matched_target
 from .._sklearn import HasMethods, Interval
+from .._validation import weighted_rows
 from ._coverage import CoverageMixin
 from ._roster import insert_zeros, served_shares
 from ._settings import check_nobody, share_bounds
@@ -139,22 +140,23 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
         self.coverage = coverage
         self.random_state = random_state
 
-    def _fit(self, X, y, annotations, X_unlabeled=None, classes=()):
-        y, annotations = matched_target(X, y, annotations)
+    def _fit(self, X, y, annotations, X_unlabeled=None, sample_weight=None, classes=()):
+        X, y, annotations, weights = weighted_rows(X, *matched_target(X, y, annotations), sample_weight)
         self._request()
         if annotations is None and not isinstance(self.deferrer, FrozenEstimator):
             check_nobody(coverage=self.coverage)
-        self._fit_deferrer(X, y, annotations, X_unlabeled)
+        self._fit_deferrer(X, y, annotations, X_unlabeled, weights)
         self._set_no_offsets()
         if len(self.targets_) == 0:
             self._report_shares(np.ones(1))
             return
         if X_unlabeled is not None:
-            items = self._check_unlabeled(X_unlabeled)
+            items, weights = self._check_unlabeled(X_unlabeled), None
         else:
             items, known = self._check_items(X), self._check_truth(X, y)[1]
             items = items if known.all() else items[known]
-        self._calibrate(self._free_duel(items), self._feasible(self._bounds(self._roster)))
+            weights = None if weights is None else weights[known]
+        self._calibrate(self._free_duel(items), self._feasible(self._bounds(self._roster)), weights)
 
     def _adopt(self, deferrer):
         # the threshold stays, so that the shares change until `recalibrate`

@@ -105,12 +105,12 @@ class Roster(NamedTuple):
         return self._replace(**rows, details={name: values[stay] for name, values in self.details.items()})
 
 
-def new_roster(votes, y_codes):
-    """`Roster` of the annotators of votes on items of known truth, who belong nowhere yet."""
+def new_roster(votes, y_codes, weight):
+    """`Roster` of the annotators of votes on items of known truth and some weight, who belong nowhere yet."""
     experts = votes.annotators
     likely = np.full((len(experts), len(votes.classes)), np.nan)
     empty = Roster(experts, np.empty((len(experts), 0)), None, None, None, None, details={}, likely=likely)
-    return empty.recounted(votes, np.eye(len(votes.classes))[y_codes])
+    return empty.recounted(votes, np.eye(len(votes.classes))[y_codes] * weight[:, None])
 
 
 def plain_selection(omega):

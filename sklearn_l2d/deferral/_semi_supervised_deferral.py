@@ -25,6 +25,8 @@ class AugmentedRows(Rows):
         Items.
     codes : ndarray or AnswerTable of shape (n, M)
         Encoded annotations, -1 missing.
+    weight : ndarray of shape (n,)
+        Weights of the items.
     weak, strong : callables
         Functions that are called with a batch (b, ...) and a numpy Generator and return a batch of the same shape.
     rng : numpy Generator
@@ -33,15 +35,15 @@ class AugmentedRows(Rows):
         As in `Rows`.
     """
 
-    def __init__(self, X, codes, *, weak, strong, rng, **settings):
-        super().__init__(X, codes, **settings)
+    def __init__(self, X, codes, weight, *, weak, strong, rng, **settings):
+        super().__init__(X, codes, weight, **settings)
         self.views = {"weak_augmentation": weak, "strong_augmentation": strong}
         self.rng = rng
 
     def __getitem__(self, rows):
-        X, (codes,) = super().__getitem__(rows)
+        X, given = super().__getitem__(rows)
         weak, strong = (X.new_tensor(augment(X.numpy(), view, name, self.rng)) for name, view in self.views.items())
-        return weak, (codes, strong)
+        return weak, (*given, strong)
 
 
 def augment(X, view, name, rng):
@@ -67,19 +69,19 @@ class CompletionNet(Net):
     """
 
     def batch_loss(self, logits, targets, X):
-        codes, strong = targets
-        codes = codes.T.long()
+        codes, weight, strong = targets
+        codes, weight = codes.T.long(), weight.to(logits.dtype)
         given = codes >= 0
         log_weak = logits.log_softmax(-1)
         surest, guess = log_weak.detach().max(-1)
         sure = ~given & (surest >= math.log(self.threshold))
         log_strong = self.infer(strong).log_softmax(-1)
-        loss = _mean_loss(log_weak, codes.clamp(min=0), given, given)
-        return loss + self.unlabeled_weight * _mean_loss(log_strong, guess, sure, ~given)
+        loss = _mean_loss(log_weak, codes.clamp(min=0), given * weight, given * weight)
+        return loss + self.unlabeled_weight * _mean_loss(log_strong, guess, sure * weight, ~given * weight)
 
 
 def _mean_loss(log_proba, codes, counted, among):
-    """Cross-entropy of the `counted` rows, divided by the number of rows `among` and summed over nets."""
+    """Cross-entropy by the weights `counted` of rows, divided by the weight of the rows `among`, summed over nets."""
     loss = -log_proba.gather(-1, codes.unsqueeze(-1)).squeeze(-1) * counted
     return (loss.sum(1) / among.sum(1).clamp(min=1)).sum()
 
@@ -167,15 +169,15 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         names of experts or targets to costs, such as a Series. It may be negative.
 
     error_cost : array-like of shape (n_classes, n_classes), default=None
-        Cost, in units of one error, of deciding for the class of the column where the class of the row is true. None is
-        0 on the diagonal and 1 elsewhere.
+        Cost, in units of one error, of deciding for the class of the column where the class of the row is true, in the
+        order of `classes_`; a DataFrame may name the classes instead. None is 0 on the diagonal and 1 elsewhere.
 
-    class_weight : dict, "balanced" or None, default=None
+    class_weight : mapping, "balanced" or None, default=None
         Weights of the classes in the training of the gate and of the default classifier.
 
     missing_label : object, default=None
-        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
-        a class.
+        Marker of a missing annotation, or a list, tuple or set of several. None stands for NaN, None, pandas.NA and
+        masked entries, and for -1 unless -1 is a class.
 
     unlabeled_label : object, default=None
         Marker of an unknown truth in `y`, beside NaN, None, pandas.NA and masked entries, which always mark one. A -1
@@ -399,8 +401,10 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
 
     def _gather_evidence(self, team, weight, price):
         items, votes = team.annotated.array, team.annotations  # they need no truth
+        weights = np.ones(len(items)) if team.weights is None else team.weights / team.weights.mean()
         if team.unlabeled is not None:
             items = np.concatenate([items, team.unlabeled.array])
+            weights = np.append(weights, np.ones(len(team.unlabeled)))
             votes = Votes(votes.item, votes.annotator, votes.label, len(items), votes.classes, votes.annotators)
         net = self._new_ensemble(
             CompletionNet,
@@ -413,6 +417,7 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         rows = AugmentedRows(
             items,
             AnswerTable(votes, votes.label, -1).if_large(),
+            weights,
             weak=self.weak_augmentation or weak,
             strong=self.strong_augmentation or strong,
             rng=np.random.default_rng(self._seed),

@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import block_diag, csr_array, issparse
-from sklearn.utils.class_weight import compute_sample_weight
 
-from .._by_name import as_floats, bounds_table, by_name, check_pair, expert_places
-from .._encoding import is_frame
+from .._by_name import are_numbers, as_floats, bounds_table, by_name, check_pair, expert_places
+from .._encoding import is_frame, some
 from .._numerics._answers import answer_likelihood, error_nats
 from .._numerics._matrices import normalised_rows, weighted_columns
 from .._numerics._shares import check_share_bounds, restricts, selection_weights
@@ -231,27 +230,13 @@ def of_roster(setting, parameter, fitted, roster, common_ndim):
     return of_roster(dict(zip(fitted, values, strict=True)), parameter, fitted, roster, common_ndim)
 
 
-def row_weights(class_weight, y):
-    """Weights (n,) of rows by their class.
-
-    Raises
-    ------
-    ValueError
-        If a class of `y` has a negative weight, or all weights are 0.
-    """
-    weight = compute_sample_weight(class_weight, y)
-    if weight.min() < 0 or weight.max() == 0:
-        raise ValueError(
-            f"class_weight={class_weight!r} is negative for a class in y, or zero for all; raise it above 0."
-        )
-    return weight
-
-
-def error_costs(error_cost, n_classes):
-    """Checked `error_cost` as an array (n_classes, n_classes), or None."""
+def error_costs(error_cost, classes):
+    """Checked `error_cost` as an array (C, C) in the order of the classes, which may name its rows and columns."""
     if error_cost is None:
         return None
-    error_cost = as_floats(error_cost, "error_cost")
+    if is_frame(error_cost):
+        error_cost = _of_classes(error_cost, classes.tolist())
+    n_classes, error_cost = len(classes), as_floats(error_cost, "error_cost")
     if error_cost.shape != (n_classes, n_classes) or not (np.isfinite(error_cost) & (error_cost >= 0)).all():
         raise ValueError(
             f"error_cost of shape {error_cost.shape} must be non-negative, finite and of shape "
@@ -260,9 +245,22 @@ def error_costs(error_cost, n_classes):
     return error_cost
 
 
-def check_error_cost(error_cost, n_classes, smoothing):
+def _of_classes(table, classes):
+    """Rows and columns of a DataFrame in the order of the classes, unless it only numbers them."""
+    names = table.index.tolist(), table.columns.tolist()
+    if all(sorted(of_axis, key=str) == sorted(classes, key=str) for of_axis in names):
+        return table.loc[classes, classes]
+    if all(are_numbers(of_axis, classes) for of_axis in names):
+        return table
+    raise ValueError(
+        f"error_cost names rows {some(names[0])} and columns {some(names[1])}, but the classes are {some(classes)}; "
+        "give each class one row and one column, or pass error_cost.to_numpy() in their order."
+    )
+
+
+def check_error_cost(error_cost, classes, smoothing):
     """Check `error_cost` and return the likelihood (C, C) of the truth given an answer."""
-    return answer_likelihood(n_classes, smoothing, error_costs(error_cost, n_classes))
+    return answer_likelihood(len(classes), smoothing, error_costs(error_cost, classes))
 
 
 def consultation_nats(cost, experts, targets, omega, n_classes, smoothing):

@@ -1,7 +1,50 @@
 """A shift: work that comes bit by bit, to people who can take so much each."""
 
+import numbers
+
 import numpy as np
 from sklearn.utils.metaestimators import available_if
+
+from .._numerics._shares import calibrate_offsets
+from .._sklearn import take_rows
+
+_ENOUGH_ITEMS = 2_000  # of those that are expected, from which prices are found
+_N_PRICES = 20  # times in a shift that prices are found anew
+_NEVER = 10.0  # errors that it costs to ask somebody who may not be asked, more than any gain
+
+
+class Reserve:
+    """Prices of the time of experts, which keep those whom many of the coming items need for the items that gain most.
+
+    Parameters
+    ----------
+    gain : ndarray of shape (n, n_experts)
+        Expected gain of each expert over the classifier on items such as those to come; -inf where nobody is asked.
+    n_items : int
+        Number of items to come in the shift.
+    """
+
+    def __init__(self, gain, n_items):
+        self.gain, self.n_items = gain, n_items
+        self.n_seen, self.until, self.price = 0, 0, np.zeros(gain.shape[1])
+
+    def choose(self, gain, left):
+        """Expert with the largest gain (n_experts,) above the price for the next item, -1 if there is none."""
+        if self.n_seen >= self.until and self.n_seen < self.n_items:
+            self.price = self._prices(left)
+            self.until = self.n_seen + max(1, self.n_items // _N_PRICES)
+        if self.n_seen >= self.n_items:
+            self.price = np.zeros(len(left))  # nothing more is expected
+        self.n_seen += 1
+        net = np.where(left > 0, gain - self.price, -np.inf)
+        return int(net.argmax()) if net.max() > 0 else -1
+
+    def _prices(self, left):
+        """Prices (n_experts,) at which the coming items need as much of everybody's time as is left."""
+        upper = np.append(np.minimum(left / (self.n_items - self.n_seen), 1.0), 1.0)  # last, nobody
+        worth = np.column_stack([np.maximum(self.gain, -_NEVER), np.zeros(len(self.gain))])
+        offsets, _ = calibrate_offsets(worth, np.zeros(len(upper)), upper)
+        return np.maximum(offsets[-1] - offsets[:-1], 0.0)
 
 
 class Shift:
@@ -20,6 +63,10 @@ class Shift:
         Largest number of items per expert in the shift; unlimited by default.
     available : array-like of bool of shape (n_experts,), default=None
         Experts who are in; by default all experts. It can be changed at any time.
+    X_expected : array-like of shape (n_expected, n_features), default=None
+        Items such as those to come, for a reserve, as in `start_shift` of the team.
+    n_expected : int, default=None
+        Number of items to come; by default that of `X_expected`.
 
     Attributes
     ----------
@@ -31,7 +78,8 @@ class Shift:
     Raises
     ------
     ValueError
-        If `capacity` or `available` does not fit the experts.
+        If `capacity` or `available` does not fit the experts, or a reserve is asked for without a capacity, or of a
+        team that asks several people about an item.
 
     Examples
     --------
@@ -49,12 +97,13 @@ class Shift:
     5
     """
 
-    def __init__(self, team, capacity=None, available=None):
+    def __init__(self, team, capacity=None, available=None, X_expected=None, n_expected=None):
         self.team = team
         self._experts = team.experts_
         self._capacity = team._check_capacity(capacity)
         self._served = np.zeros(len(self._experts), dtype=np.int64)
         self.available = available
+        self._reserve = self._make_reserve(X_expected, n_expected)
 
     @property
     def available(self):
@@ -85,7 +134,8 @@ class Shift:
         X : array-like of shape (n_samples, n_features)
             Items: one or many.
         on_overflow : {"next", "classifier", "raise"}, default="next"
-            As in `assign_experts` of the team. What is refused is not remembered.
+            As in `assign_experts` of the team. What is refused is not remembered. With a reserve, each deferred item
+            goes to whoever gains most on it beyond the price of their time, which takes "next".
 
         Returns
         -------
@@ -95,7 +145,8 @@ class Shift:
         Raises
         ------
         ValueError
-            If the roster of the team has changed, or on overflow with ``on_overflow="raise"``.
+            If the roster of the team has changed, on overflow with ``on_overflow="raise"``, or if there is a reserve
+            and `on_overflow` is not "next".
         """
         return self._assign(X, on_overflow)[1]
 
@@ -151,8 +202,50 @@ class Shift:
 
     def _assign(self, X, on_overflow):
         self._check_roster()
+        if self._reserve is not None:
+            return self._assign_with_reserve(X, on_overflow)
         deferral, assignment = self.team._assign(X, self._available, self._left(), on_overflow)
         return deferral, self._remember(assignment)
+
+    def _make_reserve(self, X, n_items):
+        if X is None:
+            if n_items is not None:
+                raise ValueError(f"n_expected={n_items} comes without X_expected; pass items such as those to come.")
+            return None
+        if self._capacity is None:
+            raise ValueError("X_expected is for a reserve of limited time, but capacity is None; pass capacities.")
+        if hasattr(self.team, "next_expert"):
+            raise ValueError(f"{type(self.team).__name__} asks several people about an item; leave out X_expected.")
+        items = self.team._check_items(X)
+        n_items = len(items) if n_items is None else n_items
+        if not isinstance(n_items, numbers.Integral) or n_items < 1:
+            raise ValueError(f"n_expected={n_items!r} is no whole number from 1 on.")
+        if len(items) > _ENOUGH_ITEMS:
+            some = np.sort(np.random.default_rng(0).choice(len(items), _ENOUGH_ITEMS, replace=False))
+            items = self.team._check_items(take_rows(X, some))
+        return Reserve(self._gain(items, self.team._duel(items).chosen), int(n_items))
+
+    def _gain(self, items, deferral):
+        """Expected gain (n, n_experts) of each expert over the classifier, -inf where the item is not for people."""
+        team = self.team
+        gain = team.predict_expert_correctness(items.given) - team._classifier_proba(items).max(1)[:, None]
+        gain[deferral < 0] = -np.inf
+        gain[:, team.requested_bounds_.expert_upper[:-1] <= 0] = -np.inf
+        return gain
+
+    def _assign_with_reserve(self, X, on_overflow):
+        if on_overflow != "next":
+            raise ValueError(f"on_overflow={on_overflow!r} has no meaning where a reserve is kept; leave it out.")
+        items = self.team._check_items(X)
+        deferral = self.team._duel(items).chosen
+        left, who = self._left(), np.full(len(items), -1)
+        if self._available is not None:
+            left = np.where(self._available, left, 0)
+        for row, gain in enumerate(self._gain(items, deferral)):
+            who[row] = self._reserve.choose(gain, left)
+            if who[row] >= 0:
+                left[who[row]] -= 1
+        return deferral, self._remember(who)
 
     def _remember(self, who):
         self._served += np.bincount(who[who >= 0], minlength=len(self._served))

@@ -7,12 +7,13 @@ import numpy as np
 from scipy.special import log_expit, logsumexp, softmax
 
 from .._items import as_array
-from .._sklearn import StrOptions
+from .._sklearn import HasMethods, StrOptions
 from .._torch._batches import AnswerTable
 from .._torch._modules import Single, ensemble_for
 from .._torch._net import NET_CONSTRAINTS, Net, build_net, check_net, predict_logits, train
+from .._validation import row_weights
 from ._base import BaseDeferrer
-from ._settings import expert_prices, row_weights
+from ._settings import expert_prices
 
 
 def softmax_link(logits, n_classes):
@@ -78,7 +79,7 @@ class SurrogateDeferrer(BaseDeferrer):
 
     _parameter_constraints: ClassVar = {
         **NET_CONSTRAINTS,
-        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "class_weight": [dict, HasMethods(["items"]), StrOptions({"balanced"}), None],
         "missing_label": "no_validation",
         "unlabeled_label": "no_validation",
     }
@@ -137,7 +138,7 @@ class SurrogateDeferrer(BaseDeferrer):
         params = self.get_params(deep=False)
         module = partial(Single, ensemble_for(params, team.items.array, n_outputs))
         net = build_net(SurrogateNet, module, params, self._seed, row_loss=row_loss)
-        weight = row_weights(self.class_weight, team.y)
+        weight = row_weights(self.class_weight, team.y, team.weight_if_any)
         rows = net.rows(team.items.array, value, (weight / weight.mean()).astype(self.dtype))
         self.history_ = train(net, rows, self.max_epochs, seed=self._seed, verbose=self.verbose, label="surrogate loss")
         self.net_, self.n_iter_ = net, len(self.history_)

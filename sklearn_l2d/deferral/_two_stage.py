@@ -41,12 +41,12 @@ class TwoStageDeferral(SurrogateDeferrer):
         ``1(right) - cost_j + c`` and the classifier ``1(right) + c``, where c is the largest cost, so that nothing is
         worth less than 0. At the minimum, expert j decides where ``p(m_j = y | x) - cost_j`` is the largest.
 
-    class_weight : dict, "balanced" or None, default=None
+    class_weight : mapping, "balanced" or None, default=None
         Weights of the classes in the loss.
 
     missing_label : object, default=None
-        Marker of a missing annotation. None stands for NaN, None, pandas.NA and masked entries, and for -1 unless -1 is
-        a class.
+        Marker of a missing annotation, or a list, tuple or set of several. None stands for NaN, None, pandas.NA and
+        masked entries, and for -1 unless -1 is a class.
 
     unlabeled_label : object, default=None
         Marker of an unknown truth in `y`, beside NaN, None, pandas.NA and masked entries, which always mark one. A -1

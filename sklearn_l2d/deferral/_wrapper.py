@@ -91,7 +91,7 @@ class DeferrerWrapper(BaseDeferrer):
         check_is_fitted(self)
         self._adopt(copy.copy(self.deferrer_).onboard(experts, X, annotations, y))
 
-    def _fit_deferrer(self, X, y, annotations, X_unlabeled):
+    def _fit_deferrer(self, X, y, annotations, X_unlabeled, sample_weight):
         """Fit a clone of the deferrer, or copy a frozen one, whose roster may then change."""
         if isinstance(self.deferrer, FrozenEstimator):
             check_is_fitted(self.deferrer)
@@ -101,7 +101,8 @@ class DeferrerWrapper(BaseDeferrer):
             self.deferrer_ = copy.copy(self.deferrer.estimator)
         else:
             deferrer = clone(with_seed(self.deferrer, self._draw_seed()))
-            self.deferrer_ = deferrer.fit(X, y, annotations=annotations, X_unlabeled=X_unlabeled)
+            weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+            self.deferrer_ = deferrer.fit(X, y, annotations=annotations, X_unlabeled=X_unlabeled, **weights)
 
     def _adopt(self, deferrer):
         """Accept a deferrer with another roster."""

@@ -29,7 +29,7 @@ def pairwise_agreement(annotations, *, measure="kappa", min_overlap=2, missing_l
     min_overlap : int, default=2
         Smallest number of common items.
 
-    missing_label : scalar, default=None
+    missing_label : scalar or collection of scalars, default=None
         The marker of a missing annotation, as in :func:`sklearn_l2d.annotations.encode_annotations`.
 
     Returns
@@ -78,7 +78,7 @@ def krippendorff_alpha(annotations, *, missing_label=None):
     annotations : array-like or DataFrame of shape (n_samples, n_experts)
         Who answered what, one column per expert, with missing entries.
 
-    missing_label : scalar, default=None
+    missing_label : scalar or collection of scalars, default=None
         The marker of a missing annotation, as in :func:`sklearn_l2d.annotations.encode_annotations`.
 
     Returns

@@ -137,7 +137,7 @@ def consensus_agreement(annotations, proba, *, classes=None, missing_label=None)
     classes : array-like of shape (n_classes,), default=None
         Sorted class labels, in the order of the columns of `proba`. None takes 0, 1, ..., n_classes - 1.
 
-    missing_label : scalar, default=None
+    missing_label : scalar or collection of scalars, default=None
         The marker of a missing annotation, as in :func:`sklearn_l2d.annotations.encode_annotations`.
 
     Returns

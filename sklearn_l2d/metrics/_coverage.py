@@ -232,7 +232,7 @@ def team_accuracy(
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the items.
 
-    missing_label : scalar, default=None
+    missing_label : scalar or collection of scalars, default=None
         The marker of a missing annotation. With None, -1 is a vote where `y_true` contains it.
 
     Returns
@@ -287,7 +287,7 @@ def workload_distribution(
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the items.
 
-    missing_label : scalar, default=None
+    missing_label : scalar or collection of scalars, default=None
         The marker of a missing annotation, as in `encode_annotations`.
 
     Returns
@@ -385,7 +385,7 @@ def deferral_report(
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the items.
 
-    missing_label : scalar, default=None
+    missing_label : scalar or collection of scalars, default=None
         The marker of a missing annotation, as in `team_accuracy`.
 
     Returns

@@ -40,7 +40,7 @@ def test_the_loss_by_hand():
     codes = np.array([[0, -1], [-1, 2], [-1, -1], [1, 1], [-1, 0]])
     net = CompletionNet.__new__(CompletionNet)
     vars(net).update(threshold=0.6, unlabeled_weight=0.7, infer=lambda X: torch.as_tensor(logits_strong))
-    loss = net.batch_loss(torch.as_tensor(logits), (torch.as_tensor(codes), None), None)
+    loss = net.batch_loss(torch.as_tensor(logits), (torch.as_tensor(codes), torch.ones(len(codes)), None), None)
     weak, strong = (np.exp(part) / np.exp(part).sum(-1, keepdims=True) for part in (logits, logits_strong))
     expected, n_sure = 0.0, 0
     for m in range(2):
@@ -69,14 +69,16 @@ def test_every_batch_has_fresh_views_of_the_same_rows():
     rows = AugmentedRows(
         X,
         GAPS,
+        np.arange(len(X)),
         weak=lambda X, rng: X + rng.normal(size=X.shape),
         strong=lambda X, rng: -X,
         rng=np.random.default_rng(0),
         dtype=torch.float64,
     )
     index = torch.tensor([3, 1])
-    (one, (codes, strong)), (two, _) = rows[index], rows[index]
+    (one, (codes, weight, strong)), (two, _) = rows[index], rows[index]
     assert_array_equal(codes, GAPS[[3, 1]])
+    assert_array_equal(weight, [3, 1])
     assert_array_equal(strong, -X[[3, 1]])
     assert (one != two).all()
     assert_array_equal(rows.arrays[0], X)

@@ -54,7 +54,7 @@ def votes_of(codes):
 
 def rows_of(data):
     X, y, codes = data
-    return Rows(X, y, codes, np.arange(N), dtype=torch.float64)
+    return Rows(X, y, codes, np.arange(N), np.ones(N), dtype=torch.float64)
 
 
 def features_of(net, x):
