@@ -45,6 +45,7 @@ API_REFERENCE = [
         "names": [
             "DawidSkene",
             "MajorityVote",
+            "WeightedMajorityVote",
         ],
     },
     {
@@ -95,6 +96,7 @@ API_REFERENCE = [
         "names": [
             "annotation_perplexity",
             "answers_accuracy_curve",
+            "consensus_accuracy",
             "consensus_agreement",
             "coverage_accuracy_auc",
             "coverage_accuracy_curve",

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
-from sklearn_l2d.aggregation import DawidSkene, MajorityVote
+from sklearn_l2d.aggregation import DawidSkene, MajorityVote, WeightedMajorityVote
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
 from sklearn_l2d.crowd import NetClassifier
 from sklearn_l2d.deferral import (
@@ -78,6 +78,13 @@ INSTANCES = [
     ),
     Instance(MajorityVote(), "aggregator", expected_failed_checks=_VOTES),
     Instance(MajorityVote(ties="random", random_state=0), "aggregator", expected_failed_checks=_VOTES),
+    Instance(WeightedMajorityVote(), "aggregator", expected_failed_checks=_VOTES),
+    Instance(
+        WeightedMajorityVote("zero_based_skill", ties="random", random_state=1),
+        "aggregator",
+        grid={"weights": ["agreement", "zero_based_skill"]},
+        expected_failed_checks=_VOTES,
+    ),
     Instance(DawidSkene(), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES),
     Instance(
         DawidSkene("one_coin", class_prior="uniform", inference="variational"),

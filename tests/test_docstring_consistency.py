@@ -246,7 +246,9 @@ METHODS_PATTERNS = {"annotations": "^(Annotations of |As in `(fit|transform)`)",
 # Aggregators have annotations for X and annotators in place of experts: their entries agree among themselves.
 AGGREGATION = ("sklearn_l2d.aggregation",)
 
-AGGREGATION_DIFFERENT = {}
+AGGREGATION_DIFFERENT = {
+    ("Attributes", "n_features_in_"): {"there may be counts": "MajorityVote"},
+}
 
 AGGREGATION_METHODS_DIFFERENT = {
     "X": {

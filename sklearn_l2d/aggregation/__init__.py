@@ -2,5 +2,6 @@
 
 from ._dawid_skene import DawidSkene
 from ._majority_vote import MajorityVote
+from ._weighted_majority_vote import WeightedMajorityVote
 
-__all__ = ["DawidSkene", "MajorityVote"]
+__all__ = ["DawidSkene", "MajorityVote", "WeightedMajorityVote"]

@@ -3,6 +3,7 @@
 from ._agreement import krippendorff_alpha, pairwise_agreement
 from ._annotators import annotation_perplexity, consensus_agreement, membership_dissimilarity
 from ._answers import answers_accuracy_curve
+from ._consensus import consensus_accuracy
 from ._coverage import (
     coverage_accuracy_auc,
     coverage_accuracy_curve,
@@ -15,6 +16,7 @@ from ._points import coverage_accuracy_points
 __all__ = [
     "annotation_perplexity",
     "answers_accuracy_curve",
+    "consensus_accuracy",
     "consensus_agreement",
     "coverage_accuracy_auc",
     "coverage_accuracy_curve",
