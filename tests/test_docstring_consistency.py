@@ -247,6 +247,8 @@ METHODS_PATTERNS = {"annotations": "^(Annotations of |As in `(fit|transform)`)",
 AGGREGATION = ("sklearn_l2d.aggregation",)
 
 AGGREGATION_DIFFERENT = {
+    ("Parameters", "tol"): {"changes are probabilities": "HierarchicalDawidSkene"},
+    ("Attributes", "history_"): {"there is no single objective": "HierarchicalDawidSkene"},
     ("Attributes", "n_features_in_"): {"there may be counts": "MajorityVote"},
 }
 

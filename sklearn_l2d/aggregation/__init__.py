@@ -1,7 +1,13 @@
-"""What is true, from votes alone: consensus labels with probabilities, and how far each annotator can be trusted."""
+"""What is true, from votes alone: consensus labels with probabilities, and how far each annotator can be trusted.
+
+:class:`HierarchicalDawidSkene` is recommended where nothing is known of a crowd: on real crowds it was hardly ever
+below the majority, and often far above. :class:`DawidSkene` gains more where annotators are independent given the
+truth.
+"""
 
 from ._dawid_skene import DawidSkene
+from ._hierarchical_dawid_skene import HierarchicalDawidSkene
 from ._majority_vote import MajorityVote
 from ._weighted_majority_vote import WeightedMajorityVote
 
-__all__ = ["DawidSkene", "MajorityVote", "WeightedMajorityVote"]
+__all__ = ["DawidSkene", "HierarchicalDawidSkene", "MajorityVote", "WeightedMajorityVote"]
