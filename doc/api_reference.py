@@ -44,7 +44,9 @@ API_REFERENCE = [
         "summary": "Consensus labels and the reliability of annotators, from votes alone.",
         "names": [
             "DawidSkene",
+            "GLAD",
             "HierarchicalDawidSkene",
+            "MACE",
             "MajorityVote",
             "WeightedMajorityVote",
         ],

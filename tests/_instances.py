@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
-from sklearn_l2d.aggregation import DawidSkene, HierarchicalDawidSkene, MajorityVote, WeightedMajorityVote
+from sklearn_l2d.aggregation import GLAD, MACE, DawidSkene, HierarchicalDawidSkene, MajorityVote, WeightedMajorityVote
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
 from sklearn_l2d.crowd import NetClassifier
 from sklearn_l2d.deferral import (
@@ -93,6 +93,9 @@ INSTANCES = [
         expected_failed_checks=_VOTES,
     ),
     Instance(HierarchicalDawidSkene(), "aggregator", grid={"common": [0.0, 1.0]}, expected_failed_checks=_VOTES),
+    Instance(GLAD(), "aggregator", grid={"spread": [0.0, 1.0]}, expected_failed_checks=_VOTES),
+    Instance(MACE(), "aggregator", grid={"prior": [0.5, 2.0]}, expected_failed_checks=_VOTES),
+    Instance(MACE(inference="map"), "aggregator", grid={"answer_prior": [1.0]}, expected_failed_checks=_VOTES),
     Instance(
         NetClassifier((16,), max_epochs=20, random_state=0),
         "classifier",

@@ -247,6 +247,8 @@ METHODS_PATTERNS = {"annotations": "^(Annotations of |As in `(fit|transform)`)",
 AGGREGATION = ("sklearn_l2d.aggregation",)
 
 AGGREGATION_DIFFERENT = {
+    ("Parameters", "inference"): {"its default is variational": "MACE"},
+    ("Parameters", "prior"): {"outcomes are knowing and spamming": "MACE"},
     ("Parameters", "tol"): {"changes are probabilities": "HierarchicalDawidSkene"},
     ("Attributes", "history_"): {"there is no single objective": "HierarchicalDawidSkene"},
     ("Attributes", "n_features_in_"): {"there may be counts": "MajorityVote"},
@@ -255,7 +257,7 @@ AGGREGATION_DIFFERENT = {
 AGGREGATION_METHODS_DIFFERENT = {
     "X": {
         "annotators come by name": "BaseAggregator.predict",
-        "as there": "BaseAggregator.predict_proba BaseAggregator.score BaseAggregator.transform",
+        "as there": "BaseAggregator.predict_proba BaseAggregator.score BaseAggregator.transform GLAD.item_difficulty",
         "as in a fit": "BaseAggregator.fit_predict",
         "the items are new": "DawidSkene.partial_fit",
     },

@@ -6,8 +6,17 @@ truth.
 """
 
 from ._dawid_skene import DawidSkene
+from ._glad import GLAD
 from ._hierarchical_dawid_skene import HierarchicalDawidSkene
+from ._mace import MACE
 from ._majority_vote import MajorityVote
 from ._weighted_majority_vote import WeightedMajorityVote
 
-__all__ = ["DawidSkene", "HierarchicalDawidSkene", "MajorityVote", "WeightedMajorityVote"]
+__all__ = [  # noqa: RUF022 - in plain order, not capitals first
+    "DawidSkene",
+    "GLAD",
+    "HierarchicalDawidSkene",
+    "MACE",
+    "MajorityVote",
+    "WeightedMajorityVote",
+]

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from aggregation.test_dawid_skene import load_votes, simulate
 from numpy.testing import assert_allclose, assert_array_equal
-from test_dawid_skene import load_votes, simulate
 
 from sklearn_l2d.aggregation import HierarchicalDawidSkene, MajorityVote
 from sklearn_l2d.aggregation._hierarchical_dawid_skene import evidence_of, population_of, strength_of
