@@ -43,6 +43,30 @@ class _Counts:
         return self.counts
 
 
+def shares(counts):
+    """Counts as distributions over the last axis."""
+    return counts / counts.sum(-1, keepdims=True)
+
+
+def learnt_from_labels(votes, truth, history, converged):
+    """What an aggregator has learnt that describes annotators beside its own labels, with one pseudo-count each.
+
+    Parameters
+    ----------
+    votes : Votes
+        Answers to n items, with C classes.
+    truth : ndarray of shape (n, C)
+        Distribution of the labels, by weight.
+    history, converged
+        As in `learnt`.
+    """
+    n_classes = len(votes.classes)
+    confusion = shares(count_answers_of(answer_matrix(votes), truth, len(votes.annotators)) + 1)
+    return learnt(
+        confusion, np.full((n_classes, n_classes), 1 / n_classes), shares(truth.sum(0) + 1), history, converged
+    )
+
+
 class MajorityVote(BaseAggregator):
     """The most frequent answer (crowd tutorial, part I: "averaging").
 
@@ -126,16 +150,12 @@ class MajorityVote(BaseAggregator):
 
     def _learn(self, votes, allowed, weight):
         truth = vote_shares(votes, allowed) * weight[:, None]
-        n_classes = len(votes.classes)
-        class_prior = (truth.sum(0) + 1) / (weight.sum() + n_classes)
         if self.input == "counts":
-            prior_confusion = truth.T @ votes.counts + 1
-            prior_confusion /= prior_confusion.sum(1, keepdims=True)
+            n_classes = len(votes.classes)
+            everybody = shares(truth.T @ votes.counts + 1)
             nobody = np.empty((0, n_classes, n_classes))
-            return learnt(nobody, prior_confusion, class_prior, [], True) | {"n_features_in_": n_classes}
-        counts = count_answers_of(answer_matrix(votes), truth, len(votes.annotators)) + 1
-        confusion = counts / counts.sum(2, keepdims=True)
-        return learnt(confusion, np.full((n_classes, n_classes), 1 / n_classes), class_prior, [], True)
+            return learnt(nobody, everybody, shares(truth.sum(0) + 1), [], True) | {"n_features_in_": n_classes}
+        return learnt_from_labels(votes, truth, [], True)
 
     def _log_joint(self, votes):
         if self.input == "annotations":

@@ -7,9 +7,10 @@ import numpy as np
 
 from .._by_name import by_name
 from .._encoding import some
-from .._numerics._crowd_em import answer_matrix, count_answers_of, tied_classes
+from .._numerics._crowd_em import tied_classes
 from .._sklearn import StrOptions
-from ._base import BaseAggregator, learnt
+from ._base import BaseAggregator
+from ._majority_vote import learnt_from_labels, shares
 
 _ROUNDS = 100  # of repeated agreement
 _HALVED_EVERY = 20  # rounds after which steps towards the agreement are half as large
@@ -39,17 +40,10 @@ def weighted_totals(votes, weights):
     return np.maximum(totals + against[:, None], 0.0)
 
 
-def shares_of(totals, prior):
-    """Totals (n, C) as distributions; `prior` (C,) where there are none."""
-    totals = np.where(totals.sum(1, keepdims=True) > 0, totals, prior)
-    return totals / totals.sum(1, keepdims=True)
-
-
 def winners(totals, allowed):
     """Distribution (n, C) of the label of the largest total among the classes that are allowed, tied ones sharing."""
-    shares = shares_of(totals, np.ones(totals.shape[1]))
-    tied = tied_classes(np.where(allowed, shares, -1.0))
-    return tied / tied.sum(1, keepdims=True)
+    relative = totals / np.maximum(totals.max(1, keepdims=True), np.finfo(float).tiny)
+    return shares(tied_classes(np.where(allowed, relative, -1.0)))
 
 
 def agreement(votes, truth, item_weight):
@@ -223,15 +217,9 @@ class WeightedMajorityVote(BaseAggregator):
         else:
             weights = given_weights(self.weights, votes.annotators)
             prior_weight = float(weights.mean())
-        n_classes = len(votes.classes)
-        shares = np.where(allowed, weighted_totals(votes, weights), 0.0)
-        shares = np.where(shares.sum(1, keepdims=True) > 0, shares, allowed)
-        truth = shares / shares.sum(1, keepdims=True) * weight[:, None]
-        class_prior = (truth.sum(0) + 1) / (weight.sum() + n_classes)
-        counts = count_answers_of(answer_matrix(votes), truth, len(votes.annotators)) + 1
-        confusion = counts / counts.sum(2, keepdims=True)
-        prior_confusion = np.full((n_classes, n_classes), 1 / n_classes)
-        return learnt(confusion, prior_confusion, class_prior, history, converged) | {
+        totals = np.where(allowed, weighted_totals(votes, weights), 0.0)
+        truth = shares(np.where(totals.sum(1, keepdims=True) > 0, totals, allowed)) * weight[:, None]
+        return learnt_from_labels(votes, truth, history, converged) | {
             "weights_": weights,
             "prior_weight_": prior_weight,
         }
@@ -239,4 +227,5 @@ class WeightedMajorityVote(BaseAggregator):
     def _proba(self, votes):
         n_new = len(votes.annotators) - len(self.annotators_)
         weights = np.append(self.weights_, np.full(n_new, self.prior_weight_))
-        return shares_of(weighted_totals(votes, weights), self.class_prior_)
+        totals = weighted_totals(votes, weights)
+        return shares(np.where(totals.sum(1, keepdims=True) > 0, totals, self.class_prior_))
