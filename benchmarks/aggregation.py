@@ -31,7 +31,7 @@ from sklearn_l2d.datasets import list_crowds, load_crowd
 from sklearn_l2d.metrics import consensus_accuracy
 
 CROWDS = [name for name in list_crowds() if name.startswith("label_only_")]
-# sets with a truth of their own that the default of `common` was not judged by
+# sets with a truth of their own, on which the default of `common` was not chosen
 OTHERS = [
     "chexpert_readers_atelectasis",
     "chexpert_readers_cardiomegaly",

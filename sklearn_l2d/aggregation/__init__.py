@@ -1,8 +1,8 @@
 """What is true, from votes alone: consensus labels with probabilities, and how far each annotator can be trusted.
 
-:class:`HierarchicalDawidSkene` is recommended where nothing is known of a crowd: on real crowds it was hardly ever
-below the majority, and often far above. :class:`DawidSkene` gains more where annotators are independent given the
-truth.
+:class:`HierarchicalDawidSkene` is recommended where nothing is known of a crowd: on 14 crowds that have labels only it
+had the best mean rank, and was never more than .003 below a majority whose ties are shared. :class:`DawidSkene` gains
+more where annotators are independent given the truth; where most of them are wrong alike, trust the majority.
 """
 
 from ._dawid_skene import DawidSkene
