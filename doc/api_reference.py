@@ -44,7 +44,11 @@ API_REFERENCE = [
         "summary": "Consensus labels and the reliability of annotators, from votes alone.",
         "names": [
             "DawidSkene",
+            "GLAD",
+            "HierarchicalDawidSkene",
+            "MACE",
             "MajorityVote",
+            "WeightedMajorityVote",
         ],
     },
     {
@@ -102,6 +106,7 @@ API_REFERENCE = [
         "names": [
             "annotation_perplexity",
             "answers_accuracy_curve",
+            "consensus_accuracy",
             "consensus_agreement",
             "coverage_accuracy_auc",
             "coverage_accuracy_curve",

@@ -302,13 +302,13 @@ def tally(rows, columns, shape):
     return flat.reshape(shape)
 
 
-def align_columns(frame, classes):
+def align_columns(frame, classes, what="y"):
     """Sort the columns of a DataFrame of counts by classes."""
     names = frame.columns.tolist()
     if not frame.columns.is_unique:
-        raise ValueError(f"y names a class twice in its columns {some(names)}; add up the repeated columns.")
+        raise ValueError(f"{what} names a class twice in its columns {some(names)}; add up the repeated columns.")
     if classes is None:
-        classes = sorted_labels(names, "y")
+        classes = sorted_labels(names, what)
     sparse = {name: kind.subtype for name, kind in frame.dtypes.items() if hasattr(kind, "fill_value")}
     frame = frame.astype(sparse) if sparse else frame
     wanted = classes.tolist()
@@ -317,33 +317,33 @@ def align_columns(frame, classes):
     lacking = [label for label in wanted if label not in given]
     if unseen or lacking:
         raise ValueError(
-            f"the columns of y must be the classes {some(wanted)}: unknown are {some(unseen)}, lacking are "
+            f"the columns of {what} must be the classes {some(wanted)}: unknown are {some(unseen)}, lacking are "
             f"{some(lacking)}; drop the former and add the latter as columns of zeros."
         )
     return frame.iloc[:, frame.columns.get_indexer(wanted)], classes
 
 
-def check_counts(values, classes):
-    """Return counts as floats, with their classes."""
+def check_counts(values, classes, what="y", may_be_empty=False):
+    """Return counts as floats, with their classes; unless they may be empty, with at least one vote."""
     n_classes = values.shape[1]
     if classes is not None and n_classes != len(classes):
         raise ValueError(
-            f"y has {n_classes} columns of counts for the {len(classes)} classes {some(classes.tolist())}."
+            f"{what} has {n_classes} columns of counts for the {len(classes)} classes {some(classes.tolist())}."
         )
     if n_classes < 2:
         raise ValueError(
-            f"y has shape {values.shape}, but counts need a column for each of at least two classes; if y "
-            "holds one label per item, pass it 1-D, as y.ravel()."
+            f"{what} has shape {values.shape}, but counts need a column for each of at least two classes; if {what} "
+            f"holds one label per item, pass it 1-D, as {what}.ravel()."
         )
     try:
-        counts = check_array(values, dtype=np.float64, input_name="y")
+        counts = check_array(values, dtype=np.float64, input_name=what)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"y does not hold vote counts: {error}") from error
+        raise ValueError(f"{what} does not hold vote counts: {error}") from error
     if counts.min() < 0:
         row = int(np.argmax((counts < 0).any(axis=1)))
-        raise ValueError(f"y has negative counts, first in row {row}; votes and their weights start at 0.")
-    if not counts.any():
-        raise ValueError("y holds no votes: all counts are zero; pass at least one annotated item.")
+        raise ValueError(f"{what} has negative counts, first in row {row}; votes and their weights start at 0.")
+    if not (may_be_empty or counts.any()):
+        raise ValueError(f"{what} holds no votes: all counts are zero; pass at least one annotated item.")
     return counts, np.arange(n_classes) if classes is None else classes
 
 

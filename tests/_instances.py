@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
-from sklearn_l2d.aggregation import DawidSkene, MajorityVote
+from sklearn_l2d.aggregation import GLAD, MACE, DawidSkene, HierarchicalDawidSkene, MajorityVote, WeightedMajorityVote
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
 from sklearn_l2d.crowd import CCEMClassifier, NetClassifier
 from sklearn_l2d.deferral import (
@@ -82,6 +82,13 @@ INSTANCES = [
     ),
     Instance(MajorityVote(), "aggregator", expected_failed_checks=_VOTES),
     Instance(MajorityVote(ties="random", random_state=0), "aggregator", expected_failed_checks=_VOTES),
+    Instance(WeightedMajorityVote(), "aggregator", expected_failed_checks=_VOTES),
+    Instance(
+        WeightedMajorityVote("zero_based_skill", ties="random", random_state=1),
+        "aggregator",
+        grid={"weights": ["agreement", "zero_based_skill"]},
+        expected_failed_checks=_VOTES,
+    ),
     Instance(DawidSkene(), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES),
     Instance(
         DawidSkene("one_coin", class_prior="uniform", inference="variational"),
@@ -89,6 +96,10 @@ INSTANCES = [
         grid={"prior": [0.1, 1.0]},
         expected_failed_checks=_VOTES,
     ),
+    Instance(HierarchicalDawidSkene(), "aggregator", grid={"common": [0.0, 1.0]}, expected_failed_checks=_VOTES),
+    Instance(GLAD(), "aggregator", grid={"spread": [0.0, 1.0]}, expected_failed_checks=_VOTES),
+    Instance(MACE(), "aggregator", grid={"prior": [0.5, 2.0]}, expected_failed_checks=_VOTES),
+    Instance(MACE(inference="map"), "aggregator", grid={"answer_prior": [1.0]}, expected_failed_checks=_VOTES),
     Instance(
         NetClassifier((16,), max_epochs=20, random_state=0),
         "classifier",

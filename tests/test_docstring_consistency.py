@@ -259,12 +259,18 @@ METHODS_PATTERNS = {
 # Aggregators have annotations for X and annotators in place of experts: their entries agree among themselves.
 AGGREGATION = ("sklearn_l2d.aggregation",)
 
-AGGREGATION_DIFFERENT = {}
+AGGREGATION_DIFFERENT = {
+    ("Parameters", "inference"): {"its default is variational": "MACE"},
+    ("Parameters", "prior"): {"outcomes are knowing and spamming": "MACE"},
+    ("Parameters", "tol"): {"changes are probabilities": "HierarchicalDawidSkene"},
+    ("Attributes", "history_"): {"there is no single objective": "HierarchicalDawidSkene"},
+    ("Attributes", "n_features_in_"): {"there may be counts": "MajorityVote"},
+}
 
 AGGREGATION_METHODS_DIFFERENT = {
     "X": {
         "annotators come by name": "BaseAggregator.predict",
-        "as there": "BaseAggregator.predict_proba BaseAggregator.score BaseAggregator.transform",
+        "as there": "BaseAggregator.predict_proba BaseAggregator.score BaseAggregator.transform GLAD.item_difficulty",
         "as in a fit": "BaseAggregator.fit_predict",
         "the items are new": "DawidSkene.partial_fit",
     },

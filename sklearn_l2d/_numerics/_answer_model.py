@@ -109,14 +109,14 @@ def fit_counts(own, right, seen):
     pooled = pooled.reshape(n_classes, n_classes)
     errors = pooled * (1 - np.eye(n_classes))
     made = errors > 0
-    error_strength = _dirichlet_strength(_evenly(n_classes)[made], errors[made], errors.sum(1))[1]
+    error_strength = dirichlet_strength(_evenly(n_classes)[made], errors[made], errors.sum(1))[1]
     center, center_strength = _beta_prior(right.sum(1), seen.sum(1))
     easy = (pooled.diagonal() + 10 * center) / (pooled.sum(1) + 10)
     fits = []
     for offset in (np.zeros(n_classes), logit(easy) - logit(center)):
         accuracy = _class_accuracy(right.sum(1), seen.sum(1), center, center_strength, offset)
         prior = _prior_of_own(own, accuracy, _shrunken_errors(errors, error_strength))
-        fits.append((*_dirichlet_strength(prior, own.data, seen), accuracy, offset))
+        fits.append((*dirichlet_strength(prior, own.data, seen), accuracy, offset))
     _, strength, accuracy, offset = max(fits, key=lambda fit: fit[0])
     rest = errors, error_strength, strength, center, center_strength, offset
     return AnswerModel(own, right, seen, accuracy, *rest, share=0.0)
@@ -353,7 +353,7 @@ def _class_accuracy(right, seen, center, center_strength, offset):
     return np.clip(expit(logit(own)[:, None] + offset), _FLOOR, 1 - _FLOOR)
 
 
-def _dirichlet_strength(prior, count, total):
+def dirichlet_strength(prior, count, total):
     """Log marginal likelihood of counts in rows, and the strength of their Dirichlet prior that maximises it.
 
     The logarithm of the strength has a normal prior around 10 answers with deviation 3: it matters where rows hold

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
 _LEAST = 1e-12  # probability below which an answer counts as impossible, but not as proof
+_TIED = 1e-9  # difference of probabilities below which classes are tied
 
 
 def answer_matrix(votes):
@@ -82,6 +83,11 @@ def posterior_of(log_joint, allowed=None):
         log_joint = np.where(allowed, log_joint, -np.inf)
     evidence = logsumexp(log_joint, axis=1)
     return np.exp(log_joint - evidence[:, None]), evidence
+
+
+def tied_classes(proba):
+    """Classes (n, C) that are as probable as the most probable one, up to rounding."""
+    return proba >= proba.max(1, keepdims=True) - _TIED
 
 
 def safe_log(proba):

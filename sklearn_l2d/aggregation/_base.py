@@ -10,14 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._by_name import are_numbers
 from .._encoding import Votes, is_frame, label_array, make_votes, placed, some
-from .._numerics._crowd_em import answer_matrix, log_joint_of, posterior_of, safe_log
+from .._numerics._crowd_em import answer_matrix, log_joint_of, posterior_of, safe_log, tied_classes
 from .._numerics._keyed import keyed_uniforms, number_keys
 from .._persistence import Estimator
 from .._rows import same_rows
 from .._sklearn import StrOptions, atomic_fit, check_weights, transform_output, warn
 from .._validation import answers_among, check_truth
-
-_TIED = 1e-9  # difference of probabilities below which classes are tied
 
 
 class BaseAggregator(TransformerMixin, Estimator):
@@ -97,10 +95,9 @@ class BaseAggregator(TransformerMixin, Estimator):
         """
         check_is_fitted(self)
         votes = self._votes(X)
-        proba = self._proba(votes)
-        code = proba.argmax(1)
+        tied = tied_classes(self._proba(votes))
+        code = tied.argmax(1)
         if self.ties == "random":
-            tied = proba >= proba.max(1, keepdims=True) - _TIED
             several = np.flatnonzero(tied.sum(1) > 1)
             draws = np.where(tied[several], self._draws(votes)[several], -1.0)
             code[several] = draws.argmax(1)
@@ -288,10 +285,14 @@ class BaseAggregator(TransformerMixin, Estimator):
     def _draws(self, votes):
         """Random numbers (n, C) that belong to an item's answers, so that a row alone gets what it gets in a batch."""
         seed = self.random_state if isinstance(self.random_state, int | np.integer) else 0
-        n_classes = len(self.classes_)
+        keys = self._item_keys(votes) + number_keys(seed)
+        return keyed_uniforms(keys[:, None], number_keys(np.arange(len(self.classes_))))
+
+    def _item_keys(self, votes):
+        """Keys (n,) of the answers to the items."""
         keys = np.zeros(len(votes), dtype=np.uint64)
-        np.add.at(keys, votes.item, number_keys(votes.annotator.astype(np.int64) * n_classes + votes.label))
-        return keyed_uniforms((keys + number_keys(seed))[:, None], number_keys(np.arange(n_classes)))
+        np.add.at(keys, votes.item, number_keys(votes.annotator.astype(np.int64) * len(self.classes_) + votes.label))
+        return keys
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

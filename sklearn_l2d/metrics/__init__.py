@@ -3,6 +3,7 @@
 from ._agreement import krippendorff_alpha, pairwise_agreement
 from ._annotators import annotation_perplexity, consensus_agreement, membership_dissimilarity
 from ._answers import answers_accuracy_curve
+from ._consensus import consensus_accuracy
 from ._coverage import (
     coverage_accuracy_auc,
     coverage_accuracy_curve,
@@ -16,6 +17,7 @@ from ._team_report import team_report
 __all__ = [
     "annotation_perplexity",
     "answers_accuracy_curve",
+    "consensus_accuracy",
     "consensus_agreement",
     "coverage_accuracy_auc",
     "coverage_accuracy_curve",

@@ -63,7 +63,7 @@ def annotation_perplexity(counts, proba, alpha, *, method="auto"):
     if len(np.shape(counts)) != 2:
         raise ValueError(f"counts must be 2-D, (n_samples, n_classes), got shape {np.shape(counts)}; see to_counts.")
     counts, _ = encode_counts(counts)
-    proba = _check_proba(proba, ("n_samples", "n_clusters", "n_classes"), counts.shape[1])
+    proba = check_proba(proba, ("n_samples", "n_clusters", "n_classes"), counts.shape[1])
     check_consistent_length(counts, proba)
     alpha = check_alpha(alpha, proba.shape[1])
     labels, votes = sparse_counts(counts)
@@ -159,7 +159,7 @@ def consensus_agreement(annotations, proba, *, classes=None, missing_label=None)
     array([0.625, 0.25 ])
     """
     annotations, proba = same_rows(annotations=annotations, proba=proba)
-    proba = _check_proba(proba, ("n_samples", "n_classes"), None if classes is None else len(classes))
+    proba = check_proba(proba, ("n_samples", "n_classes"), None if classes is None else len(classes))
     classes = np.arange(proba.shape[1]) if classes is None else classes
     votes = answers_among(annotations, check_classes(classes), missing_label, unknown="wrong")
     check_consistent_length(votes, proba)
@@ -169,7 +169,7 @@ def consensus_agreement(annotations, proba, *, classes=None, missing_label=None)
     return np.divide(total, n_answers, out=np.full(len(n_answers), np.nan), where=n_answers > 0)
 
 
-def _check_proba(proba, axes, n_classes):
+def check_proba(proba, axes, n_classes):
     """Probabilities as floats whose last axis sums to 1 and has `n_classes` entries, where that is known."""
     wanted = f"({', '.join(axes)})"
     if len(np.shape(proba)) != len(axes):

@@ -1,0 +1,331 @@
+"""Consensus from votes alone: every method on every crowd that has labels only, and how fast they are.
+
+    python benchmarks/aggregation.py [TABLE ...] [--crowd-kit PYTHON] > benchmarks/results/aggregation.md
+
+The real sets are found through SKLEARN_L2D_DATA. Speed is compared with crowd-kit in an environment of its own, whose
+interpreter is given:
+
+    python -m venv crowdkit && crowdkit/bin/pip install --no-deps crowd-kit==1.4.2
+    crowdkit/bin/pip install numpy pandas scikit-learn tqdm attrs nltk pyarrow
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import tempfile
+import time
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+from _report import cpu_seconds, table
+from scipy.stats import rankdata, spearmanr
+
+from sklearn_l2d import aggregation
+from sklearn_l2d.annotations import Votes, encode_votes
+from sklearn_l2d.benchmark._machine import machine
+from sklearn_l2d.datasets import list_crowds, load_crowd
+from sklearn_l2d.metrics import consensus_accuracy
+
+CROWDS = [name for name in list_crowds() if name.startswith("label_only_")]
+# sets with a truth of their own, on which the default of `common` was not chosen
+OTHERS = [
+    "chexpert_readers_atelectasis",
+    "chexpert_readers_cardiomegaly",
+    "chexpert_readers_edema",
+    "chexpert_readers_pleural_effusion",
+    "cue_conflict",
+    "labelme",
+    "medical_relation_cause",
+    "medical_relation_treat",
+    "model_vs_human",
+    "music_genre",
+    "nih_readers_airspace_opacity",
+    "nih_readers_fracture",
+    "nih_readers_nodule_or_mass",
+    "nih_readers_pneumothorax",
+    "product_match",
+    "recidivism_compas",
+    "recidivism_lsi_balanced",
+    "recidivism_lsi_low",
+    "sentiment_polarity",
+]
+COMMON = (0.0, 0.25, 0.5, 0.75, 1.0)
+MORE = {
+    "WeightedMajorityVote": [{"weights": "zero_based_skill"}],
+    "DawidSkene": [
+        {"model": "one_coin"},
+        {"model": "one_coin", "class_prior": "uniform"},
+        {"model": "confusion_vector"},
+        {"class_prior": "uniform"},
+        {"inference": "variational"},
+    ],
+}
+FEW = 10  # answers to items of known truth from which an annotator's accuracy is known
+LEAST = 1e-6  # probability in a log-loss
+
+
+def methods():
+    """Unfitted methods of the package by their text, and the reasons why others are left out."""
+    found, left_out = {}, {}
+    for name in aggregation.__all__:
+        cls = getattr(aggregation, name)
+        for settings in [{}, *MORE.get(name, [])]:
+            try:
+                method = cls(**settings)
+            except TypeError as error:
+                left_out[name] = f"needs settings: {error}"
+                continue
+            if hasattr(method, "predict_proba"):
+                found[repr(method)] = method
+            else:
+                left_out[name] = "gives no probabilities of labels"
+    return found, left_out
+
+
+def read(name):
+    """Votes on the items of a crowd that have some, true classes, -1 where unknown, and whether they are known."""
+    crowd = load_crowd(name)
+    votes, truth = encode_votes(crowd.annotations), np.asarray(crowd.y)
+    votes = votes.recode(np.union1d(votes.classes, np.unique(truth[truth >= 0])))
+    answered = np.bincount(votes.item, minlength=len(votes)) > 0
+    return votes.without_tasks()[answered], truth[answered]
+
+
+def calibration_error(truth, proba):
+    """Expected calibration error of the most probable class, in ten bins."""
+    confidence, right = proba.max(1), proba.argmax(1) == truth
+    place = np.minimum((confidence * 10).astype(int), 9)
+    return np.abs(np.bincount(place, confidence - right)).sum() / len(truth)
+
+
+def measure(method, votes, truth):
+    """Figures of one method on one crowd."""
+    known = truth >= 0
+    seconds = cpu_seconds(lambda: method.fit(votes))
+    proba = method.predict_proba(votes)
+    lowest, shared = (
+        consensus_accuracy(truth, proba, classes=votes.classes, ties=ties, unlabeled_label=-1)
+        for ties in ("lowest", "shared")
+    )
+    right = known[votes.item] & (votes.classes[votes.label] == truth[votes.item])
+    given = np.bincount(votes.annotator, known[votes.item], len(votes.annotators))
+    accuracy = np.bincount(votes.annotator, right, len(votes.annotators)) / np.maximum(given, 1)
+    told = given >= FEW
+    code = np.searchsorted(votes.classes, truth[known])
+    return {
+        "shared": shared,
+        "lowest": lowest,
+        "log-loss": -np.log(np.maximum(proba[known, code], LEAST)).mean(),
+        "calibration": calibration_error(code, proba[known]),
+        "rank": spearmanr(method.annotator_accuracy_[told], accuracy[told]).statistic if told.sum() > 2 else np.nan,
+        "seconds": seconds,
+    }
+
+
+def crowds(_):
+    """Every method on every crowd."""
+    found, left_out = methods()
+    figures = {name: {} for name in found}
+    for crowd in CROWDS:
+        votes, truth = read(crowd)
+        for name, method in found.items():
+            try:
+                figures[name][crowd] = measure(method, votes, truth)
+            except ValueError as error:
+                left_out[f"{name} on {crowd.removeprefix('label_only_')}"] = str(error)
+    short = [crowd.removeprefix("label_only_") for crowd in CROWDS]
+
+    def column(name, figure):
+        return np.array([figures[name].get(crowd, {}).get(figure, np.nan) for crowd in CROWDS])
+
+    everywhere = [name for name in found if len(figures[name]) == len(CROWDS)]
+    ranks = np.array([rankdata(-column_) for column_ in np.array([column(n, "shared") for n in everywhere]).T.round(6)])
+    mean_rank = dict(zip(everywhere, ranks.mean(0), strict=True))
+    majority = {ties: column("MajorityVote()", ties) for ties in ("shared", "lowest")}
+    rows = []
+    for name in found:
+        shared, lowest = column(name, "shared"), column(name, "lowest")
+        worst = np.nanmin(shared - majority["shared"]), np.nanmin(lowest - majority["lowest"])
+        rows.append([name, *shared, np.nanmean(shared), mean_rank.get(name, ""), *(f"{w:+.4f}" for w in worst)])
+    table(
+        "Accuracy, tied classes sharing an item; the recommended one is HierarchicalDawidSkene()",
+        ["method", *short, "mean", "mean rank", "least above majority", "the same, both with ties to the lowest class"],
+        sorted(rows, key=lambda row: row[-3] or 99),
+    )
+    for figure, title in (
+        ("lowest", "Accuracy, ties to the lowest class"),
+        ("log-loss", f"Log-loss, probabilities of at least {LEAST:g}"),
+        ("calibration", "Expected calibration error, ten bins"),
+        ("rank", f"Rank correlation of reliabilities with accuracy, of annotators with {FEW} known answers"),
+        ("seconds", "CPU seconds of a fit"),
+    ):
+        rows = [[name, *column(name, figure), np.nanmean(column(name, figure))] for name in found]
+        table(title, ["method", *short, "mean"], rows)
+    if left_out:
+        table("Left out", ["what", "reason"], [[name, reason] for name, reason in left_out.items()])
+
+
+def common(_):
+    """The one number of the recommended method that was chosen on crowds, and what it is worth on others."""
+    gains = {}
+    for crowd in CROWDS + OTHERS:
+        votes, truth = read(crowd)
+
+        def accuracy(method, votes=votes, truth=truth):
+            proba = method.fit(votes).predict_proba(votes)
+            return consensus_accuracy(truth, proba, classes=votes.classes, ties="shared", unlabeled_label=-1)
+
+        majority = accuracy(aggregation.MajorityVote())
+        gains[crowd] = [accuracy(aggregation.HierarchicalDawidSkene(common=c)) - majority for c in COMMON]
+    rows = []
+    for title, names in (("the label-only crowds", CROWDS), ("other crowds with a truth of their own", OTHERS)):
+        gain = np.array([gains[name] for name in names])
+        for k, c in enumerate(COMMON):
+            rows.append([title, c, gain[:, k].mean(), f"{gain[:, k].min():+.4f}", names[gain[:, k].argmin()]])
+    gain = np.array([gains[name] for name in CROWDS])
+    left_out = []
+    for i in range(len(CROWDS)):  # chosen on the others: never far below the majority, then the largest mean
+        rest = np.delete(gain, i, axis=0)
+        short = np.minimum(rest.min(0) + 0.005, 0)
+        left_out.append(gain[i, np.lexsort((-rest.mean(0), -short))[0]])
+    worst = int(np.argmin(left_out))
+    rows.append(["label-only, chosen on all but one", "", np.mean(left_out), f"{left_out[worst]:+.4f}", CROWDS[worst]])
+    table(
+        "HierarchicalDawidSkene by `common`: accuracy above that of the majority, tied classes sharing an item",
+        ["crowds", "common", "mean", "least", "where"],
+        rows,
+    )
+
+
+def simulate(n_items, n_votes, n_annotators, n_classes, random_state=0):
+    """Votes of annotators with confusion matrices of their own, and the truth."""
+    rng = np.random.default_rng(random_state)
+    truth = rng.integers(n_classes, size=n_items)
+    steps = rng.integers(1, n_annotators // n_votes, size=(n_items, n_votes))
+    who = (rng.integers(n_annotators, size=(n_items, 1)) + steps.cumsum(1)) % n_annotators
+    who.sort(axis=1)
+    confusion = rng.dirichlet(np.ones(n_classes), (n_annotators, n_classes)) / 2 + np.eye(n_classes) / 2
+    cumulated = confusion[who, truth[:, None], :-1].cumsum(2)
+    label = (rng.random((n_items, n_votes, 1)) > cumulated).sum(2)
+    item = np.repeat(np.arange(n_items), n_votes)
+    return Votes(item, who.ravel(), label.ravel(), n_items, np.arange(n_classes), np.arange(n_annotators)), truth
+
+
+RIVAL = """
+import json, resource, sys, time, warnings
+import numpy as np, pandas as pd
+warnings.simplefilter("ignore")
+from crowdkit import aggregation
+name, source, target = sys.argv[1:]
+stored = np.load(source)
+frame = pd.DataFrame({"task": stored["item"], "worker": stored["who"], "label": stored["label"]})
+method = getattr(aggregation, name)()
+start = time.process_time()
+labels = method.fit_predict(frame)
+seconds = time.process_time() - start
+np.save(target, labels.sort_index().to_numpy())
+print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6]))
+"""
+
+
+def rival(python, name, votes, limit=1200):
+    """Labels, CPU seconds and peak GB of a method of crowd-kit, or why there are none."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "votes.npz", Path(folder) / "labels.npy"
+        np.savez(source, item=votes.item, who=votes.annotator, label=votes.label)
+        call = [python, "-c", RIVAL, name, str(source), str(target)]
+        try:
+            done = subprocess.run(call, capture_output=True, text=True, timeout=limit, check=False)
+        except subprocess.TimeoutExpired:
+            return f"more than {limit} s"
+        if done.returncode:
+            return (done.stderr.strip().splitlines() or ["killed"])[-1]
+        return np.load(target), *json.loads(done.stdout.splitlines()[-1])
+
+
+def fitted_in_a_process(name, settings, sizes):
+    """Labels, CPU seconds of `fit` and `predict`, peak GB, iterations and accuracy of a method on simulated votes."""
+    warnings.simplefilter("ignore")
+    votes, truth = simulate(*sizes)
+    method = getattr(aggregation, name)(**settings)
+    start = time.process_time()
+    labels = method.fit(votes).predict(votes)
+    seconds = time.process_time() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return labels, seconds, peak, method.n_iter_, float(np.mean(labels == truth))
+
+
+def in_a_process(*arguments):
+    """`fitted_in_a_process` in one, whose memory is then its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(fitted_in_a_process, *arguments).result()
+
+
+def speed(python):
+    """Beside crowd-kit."""
+    sizes = (50_000, 5, 500, 3)
+    votes, truth = simulate(*sizes)
+    rows = []
+    for name in ("DawidSkene", "GLAD", "MMSR"):
+        if not hasattr(aggregation, name):
+            rows.append([name, "not in this package"])
+            continue
+        labels, seconds, peak, n_iter, accuracy = in_a_process(name, {}, sizes)
+        row = [name, seconds, peak, n_iter, f"{accuracy:.4f}"]
+        found = "pass --crowd-kit PYTHON" if python is None else rival(python, name, votes)
+        if isinstance(found, str):
+            rows.append([*row, found])
+            continue
+        theirs, their_seconds, their_peak = found
+        ratio, same = their_seconds / seconds, np.mean(theirs == labels)
+        rows.append([*row, their_seconds, their_peak, f"{np.mean(theirs == truth):.4f}", f"{ratio:.1f}", f"{same:.4f}"])
+    table(
+        "50,000 items with 5 votes each, 500 annotators, 3 classes, beside crowd-kit 1.4.2, both with their defaults",
+        [
+            "method",
+            "CPU s",
+            "peak GB",
+            "iterations",
+            "accuracy",
+            "crowd-kit: CPU s",
+            "peak GB",
+            "accuracy",
+            "times as fast",
+            "share of equal labels",
+        ],
+        [[*row, *[""] * (10 - len(row))] for row in rows],
+    )
+
+
+def size(_):
+    """Ten million votes."""
+    sizes = (2_000_000, 5, 5_000, 3)
+    rows = []
+    for name in ("DawidSkene", "HierarchicalDawidSkene"):
+        _, seconds, peak, n_iter, accuracy = in_a_process(name, {}, sizes)
+        rows.append([name, seconds, peak, n_iter, f"{accuracy:.4f}"])
+    table(
+        "10 million votes on 2 million items by 5,000 annotators, 3 classes: fit and predict; memory with the votes",
+        ["method", "CPU s", "peak GB", "iterations", "accuracy"],
+        rows,
+    )
+
+
+TABLES = {"crowds": crowds, "common": common, "speed": speed, "size": size}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Consensus from votes alone")
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"any of {', '.join(TABLES)}; default: all")
+    parser.add_argument("--crowd-kit", metavar="PYTHON", help="interpreter of an environment with crowd-kit 1.4.2")
+    args = parser.parse_args()
+    unknown = set(args.tables) - set(TABLES)
+    if unknown:
+        parser.error(f"unknown tables {sorted(unknown)}; choose from {', '.join(TABLES)}")
+    warnings.simplefilter("ignore")
+    print(f"# Consensus from votes alone\n\n{machine('one thread')}")
+    for name in args.tables or TABLES:
+        TABLES[name](args.crowd_kit)

@@ -1,0 +1,106 @@
+"""The recommended consensus: what it says of evidence, of dependence, and beside the majority of real crowds."""
+
+import numpy as np
+import pytest
+from aggregation.test_dawid_skene import load_votes, simulate
+from numpy.testing import assert_allclose, assert_array_equal
+
+from sklearn_l2d.aggregation import HierarchicalDawidSkene, MajorityVote
+from sklearn_l2d.aggregation._hierarchical_dawid_skene import evidence_of, population_of, strength_of
+from sklearn_l2d.metrics import consensus_accuracy
+
+CROWDS = [  # the largest are in the benchmark only
+    "bluebird",
+    "dog",
+    "face_sentiment",
+    "fact_eval",
+    "rte",
+    "sentiment_sp_amt",
+    "tweet_sentiment",
+    "weather_amt",
+    "weather_cf",
+    "web",
+    "zencrowd_all",
+]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", CROWDS)
+def test_never_far_below_the_majority_without_the_luck_of_ties(name):
+    votes, truth = load_votes(name)
+    accuracy, majority = (
+        consensus_accuracy(truth, consensus.fit(votes).predict_proba(votes), ties="shared", unlabeled_label=-1)
+        for consensus in (HierarchicalDawidSkene(), MajorityVote())
+    )
+    assert accuracy >= majority - 0.005
+
+
+def test_evidence_is_the_expected_logarithm_of_rows():
+    counts = np.array([[[4.0, 1.0, 0.0], [0.0, 2.5, 0.5], [1.0, 0.0, 0.0]], np.zeros((3, 3))])
+    pooled, symmetric = population_of(counts)
+    evidence = evidence_of(counts, pooled, symmetric, 3.0, 1.0)
+    rng = np.random.default_rng(0)
+    for c in range(3):
+        draws = rng.dirichlet(counts[0, c] + 3 * pooled[c], 400_000)
+        assert_allclose(evidence[0, c], np.log(np.maximum(draws, 1e-300)).mean(0), rtol=0.03)
+    assert_allclose(evidence[1], np.log(pooled))
+
+
+def test_without_common_errors_newcomers_vote_as_in_a_majority():
+    counts = simulate(300)[2] * 50
+    pooled, symmetric = population_of(counts)
+    evidence = evidence_of(np.zeros((1, 3, 3)), pooled, symmetric, 5.0, 0.0)[0]
+    right, wrong = symmetric[0, 0], symmetric[0, 1]
+    assert right + 2 * wrong == pytest.approx(1)
+    assert_allclose(evidence, np.where(np.eye(3, dtype=bool), np.log(right), np.log(wrong)))
+
+
+def test_strength_is_recovered():
+    rng = np.random.default_rng(0)
+    pooled = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.1, 0.6]])
+    rows = np.stack([rng.dirichlet(12 * row, 300) for row in pooled], axis=1)
+    counts = np.array([[rng.multinomial(40, row) for row in person] for person in rows], dtype=float)
+    assert strength_of(counts, pooled) == pytest.approx(12, rel=0.15)
+
+
+def test_confusion_matrices_are_recovered():
+    votes, truth, confusion = simulate(4000)
+    consensus = HierarchicalDawidSkene().fit(votes)
+    assert consensus.converged_
+    assert_allclose(consensus.confusion_matrices_, confusion, atol=0.1)
+    assert np.mean(consensus.predict(votes) == truth) > np.mean(MajorityVote().fit_predict(votes) == truth)
+
+
+def test_copies_are_discounted_and_change_no_label_of_equal_crowds():
+    rng = np.random.default_rng(1)
+    truth = rng.integers(2, size=600)
+    votes = np.where(rng.random((600, 9)) < 0.75, truth[:, None], 1 - truth[:, None])
+    alone, copied = HierarchicalDawidSkene().fit(votes), HierarchicalDawidSkene().fit(np.repeat(votes, 4, axis=1))
+    assert alone.discount_ > 0.75
+    assert copied.discount_ < 0.4
+    assert np.mean(copied.predict(np.repeat(votes, 4, axis=1)) == alone.predict(votes)) > 0.99
+
+
+def test_the_less_common_errors_count_the_less_hard_items_are_drawn_to_a_class():
+    """Votes are almost coin flips on a quarter of the items, which a model without hard items takes for a class."""
+    rng = np.random.default_rng(0)
+    truth = (rng.random(1500) < 0.2).astype(int)
+    right = np.where(rng.random(1500) < 0.25, 0.55, 0.9)[:, None]
+    votes = np.where(rng.random((1500, 10)) < right, truth[:, None], 1 - truth[:, None])
+    accuracy = [np.mean(HierarchicalDawidSkene(common=c).fit_predict(votes) == truth) for c in (0, 0.25, 1)]
+    assert accuracy[0] > accuracy[1] > accuracy[2] + 0.03
+    assert np.mean(MajorityVote().fit_predict(votes) == truth) > accuracy[1]  # which remains to be paid
+
+
+def test_probabilities_of_silent_items_and_newcomers():
+    votes, _, _ = simulate(200)
+    consensus = HierarchicalDawidSkene().fit(votes)
+    assert_allclose(consensus.predict_proba([[-1] * 6]), [consensus.class_prior_])
+    half = HierarchicalDawidSkene().fit(votes, np.where(np.arange(200) < 100, 1, np.nan))
+    assert half.score(votes[:100], np.ones(100)) < half.score(votes[:100])
+
+
+def test_one_vote_each_has_no_discount():
+    consensus = HierarchicalDawidSkene().fit([[0, None], [None, 1], [1, None]])
+    assert consensus.discount_ == 1
+    assert_array_equal(consensus.predict([[0, None], [None, 1]]), [0, 1])
