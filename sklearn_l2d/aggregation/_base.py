@@ -325,7 +325,7 @@ def learnt(confusion, prior_confusion, class_prior, history, converged):
         "prior_confusion_": prior_confusion,
         "class_prior_": class_prior,
         "n_iter_": len(history),
-        "history_": history,
+        "history_": np.array(history, dtype=float),
         "converged_": converged,
     }
 
