@@ -291,10 +291,11 @@ class BaseDeferrer(ClassifierMixin, BaseEstimator):
         on_overflow : {"next", "classifier", "raise"}, default="next"
             What happens to deferred items that no member of their target can take. "next" passes each on to the free
             colleague, of any target with a share of the work, with the largest expected gain over the classifier:
-            `predict_expert_correctness` less the calibrated confidence of the classifier. Of several items, those with
-            the largest gains come first. The classifier decides where nobody free promises a gain, and a warning says
-            how many these items are. "classifier" lets it decide all of them, with a warning. "raise" raises a
-            ValueError.
+            `predict_expert_correctness` less the calibrated confidence of the classifier. Of several items, thousands
+            at a time, those with the largest gains come first. Within `capacity`, of more than 1,000 people who are
+            free, items are compared with those who are best for a sample of them. The classifier decides where nobody
+            free promises a gain, and a warning says how many these items are. "classifier" lets it decide all of
+            them, with a warning. "raise" raises a ValueError.
 
         Returns
         -------
