@@ -112,16 +112,20 @@ def answer_weights(selection, deferral, votes):
 
 def row_blocks(n_rows, width):
     """Slices of consecutive rows, so few at a time that arrays of `width` numbers for each stay small; at least one."""
-    return _slices(n_rows, _BLOCK // max(1, width))
+    return _slices(n_rows, rows_per_block(width))
+
+
+def rows_per_block(width):
+    """How many rows of `width` numbers stay small together; at least one."""
+    return max(1, _BLOCK // max(1, width))
 
 
 def row_chunks(n_rows, width):
     """Like `row_blocks`, so few rows at a time that arrays between the steps stay in the processor's cache."""
-    return _slices(n_rows, _CHUNK // max(1, width))
+    return _slices(n_rows, max(1, _CHUNK // max(1, width)))
 
 
 def _slices(n_rows, step):
-    step = max(1, step)
     return [slice(start, min(start + step, n_rows)) for start in range(0, max(1, n_rows), step)]
 
 

@@ -17,11 +17,11 @@ from .._by_name import available_for, by_name, check_available, expert_places
 from .._encoding import Votes, as_frame, is_frame, known_labels, placed
 from .._items import Items, check_items, kind_of_items, made_features
 from .._numerics._answer_model import fit_counts
-from .._numerics._answers import expected_correctness
+from .._numerics._answers import expected_correctness, undominated
 from .._numerics._assignment import assign_members
 from .._numerics._crowdlab import crowdlab_proba, fit_crowdlab
 from .._numerics._fusion import Exponents
-from .._numerics._matching import match_within
+from .._numerics._matching import match_many
 from .._numerics._matrices import answer_weights, dense_if_small, entries, identity, row_blocks, rows_of
 from .._persistence import Estimator
 from .._rows import same_rows
@@ -359,10 +359,11 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         on_overflow : {"next", "classifier", "raise"}, default="next"
             What happens to deferred items that no member of their target can take. "next" passes each on to the free
             colleague, of any target with a share of the work, with the largest expected gain over the classifier:
-            `predict_expert_correctness` less the calibrated confidence of the classifier. Of several items, those with
-            the largest gains come first. The classifier decides where nobody free promises a gain, and a warning says
-            how many these items are. "classifier" lets it decide all of them, with a warning. "raise" raises a
-            ValueError.
+            `predict_expert_correctness` less the calibrated confidence of the classifier. Of several items, thousands
+            at a time, those with the largest gains come first. Within `capacity`, of more than 1,000 people who are
+            free, items are compared with those who are best for a sample of them. The classifier decides where nobody
+            free promises a gain, and a warning says how many these items are. "classifier" lets it decide all of
+            them, with a warning. "raise" raises a ValueError.
 
         Returns
         -------
@@ -704,6 +705,11 @@ class BaseDeferrer(ClassifierMixin, Estimator):
     def _correctness(self):
         """Shrunken correctness (n_experts, n_classes) of the experts on the roster."""
         return self._roster.correctness
+
+    @property
+    def _by_class(self):
+        """Whether `predict_expert_correctness` follows from `_correctness` and the probabilities of the classes."""
+        return type(self).predict_expert_correctness is BaseDeferrer.predict_expert_correctness
 
     def _plain_selection(self):
         """Selection weights (n_targets, n_experts) by membership alone, without bounds."""
@@ -1083,22 +1089,35 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         working = self._selection[bounds.target_upper[:-1] > 0].sum(0) * bounds.expert_upper[:-1] > 0
         if issparse(available) and left is None:
             return self._pass_on_among(items, rows, available, working, assignment)
-        for block in row_blocks(len(rows), self.n_experts_):
-            some = rows[block]
-            free = np.flatnonzero(working if left is None else working & (left > 0))
-            if not free.size:
-                break
-            of_block = items[some]
-            confidence = self._classifier_proba(of_block).max(1)
-            gain = self.predict_expert_correctness(of_block.given)[:, free] - confidence[:, None]
-            gain[~np.broadcast_to(available_for(available, some), (len(some), self.n_experts_))[:, free]] = -np.inf
-            gain[gain <= 0] = -np.inf
-            if left is None:
-                assignment[some] = np.where(np.isfinite(gain.max(1)), free[gain.argmax(1)], -1)
+        by_row, by_class, correctness = np.ndim(available) == 2, self._by_class, self._correctness
+        if available is not None and not by_row:
+            working = working & available
+
+        def gain(some, people):
+            of_some = items[rows[some]]
+            proba = self._classifier_proba(of_some)
+            if by_class:
+                gained = proba @ correctness[people].T - proba.max(1)[:, None]
             else:
-                who = match_within(gain, None, left[free])
-                assignment[some] = np.where(who >= 0, free[who], -1)
-                left[free] -= np.bincount(who[who >= 0], minlength=len(free))
+                gained = self.predict_expert_correctness(of_some.given)[:, people] - proba.max(1)[:, None]
+            if by_row:
+                gained[~available_for(available, rows[some])[:, people]] = -np.inf
+            return gained
+
+        def most(some, people):
+            proba = self._classifier_proba(items[rows[some]])
+            return proba @ correctness[people].max(0) - proba.max(1)
+
+        if left is not None:
+            comparable = by_class and not by_row
+            assignment[rows] = match_many(gain, len(rows), np.where(working, left, 0), most if comparable else None)
+            return assignment
+        people = np.flatnonzero(working)
+        if by_class and not by_row and len(rows) > len(people):  # else a search for the best is not worth its time
+            people = people[undominated(correctness[people])]
+        for block in row_blocks(len(rows), len(people)) if len(people) else ():
+            gained = gain(block, people)
+            assignment[rows[block]] = np.where(gained.max(1) > 0, people[gained.argmax(1)], -1)
         return assignment
 
     def _pass_on_among(self, items, rows, available, working, assignment):
@@ -1116,7 +1135,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
 
     def _right(self, items, proba, rows, who):
         """`predict_expert_correctness` of experts `who` on some rows of items with these probabilities (n, C)."""
-        if type(self).predict_expert_correctness is BaseDeferrer.predict_expert_correctness:
+        if self._by_class:
             return (proba[rows] * self._correctness[who]).sum(1)
         return self.predict_expert_correctness(items.given)[rows, who]
 

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
+from sklearn_l2d._numerics import _answers, _matching
 from sklearn_l2d.cluster import AnnotatorLDA
 from sklearn_l2d.datasets import load_digits_crowd
 from sklearn_l2d.deferral import ClusterDeferral, ConfidenceDeferral
@@ -257,8 +258,12 @@ def test_only_those_who_are_in_are_asked(shared):
 
 
 @pytest.mark.filterwarnings("ignore:.*found nobody")
+@pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("capacity", [None, [10, 400, 5, 20]])
-def test_what_a_target_cannot_take_goes_to_whoever_else_gains_most(shared, capacity):
+def test_what_a_target_cannot_take_goes_to_whoever_else_gains_most(shared, capacity, many, monkeypatch):
+    if many:  # as in large teams, where some people stand for all
+        for module, name, value in ((_matching, "_MANY", 1), (_matching, "_FEWEST", 1), (_answers, "_FEW_ROWS", 0)):
+            monkeypatch.setattr(module, name, value)
     alone, by_row = np.arange(4) == 1, np.random.default_rng(0).random((400, 4)) < 0.6
     confidence = shared.predict_team_proba(NEW_X, np.full((400, 4), -1)).max(1)  # nobody answered
     gain = shared.predict_expert_correctness(NEW_X) - confidence[:, None]

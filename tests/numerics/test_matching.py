@@ -5,7 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from sklearn_l2d._numerics._matching import match_within
+from sklearn_l2d._numerics import _matching, _matrices
+from sklearn_l2d._numerics._matching import match_many, match_within
+
+
+def greedily(worth, capacity):
+    """The stable matching where nobody is worth the same: the pair that is worth most, then the next, ..."""
+    matched, left = np.full(len(worth), -1), np.array(capacity)
+    for cell in np.argsort(-worth, axis=None, kind="stable"):
+        row, person = divmod(int(cell), worth.shape[1])
+        if matched[row] < 0 and left[person] and np.isfinite(worth[row, person]):
+            matched[row] = person
+            left[person] -= 1
+    return matched
 
 
 @given(st.integers(0, 10_000), st.integers(1, 12), st.integers(1, 5))
@@ -38,3 +50,50 @@ def test_without_limits_everybody_has_the_best():
     worth = np.random.default_rng(0).random((50, 6))
     assert_array_equal(match_within(worth, None, np.full(6, 50)), worth.argmax(1))
     assert_array_equal(match_within(worth, None, np.zeros(6, dtype=int)), np.full(50, -1))
+
+
+@given(st.integers(0, 10_000), st.booleans())
+def test_the_pairs_that_are_worth_most_come_first(seed, agreed):
+    """Also where all rows want the same people, so that they are refused more often than people are searched for."""
+    rng = np.random.default_rng(seed)
+    worth = np.outer(rng.random(40), rng.random(30)) if agreed else rng.random((40, 30))
+    worth[rng.random(worth.shape) < 0.1] = -np.inf
+    capacity = rng.integers(0, 3, size=30)
+    before = worth.copy()
+    assert_array_equal(match_within(worth, None, capacity), greedily(worth, capacity))
+    assert_array_equal(worth, before)
+    assert_array_equal(match_many(lambda rows, people: worth[rows][:, people], 40, capacity), greedily(worth, capacity))
+
+
+def test_work_for_many_is_compared_with_few_of_them(monkeypatch):
+    """And nearly as much is gained as by a table of all rows and people."""
+    monkeypatch.setattr(_matching, "_MANY", 100)
+    monkeypatch.setattr(_matrices, "_BLOCK", 1 << 14)
+    rng = np.random.default_rng(0)
+    proba, skill = rng.dirichlet(np.full(5, 0.5), size=1500), rng.beta(6, 3, size=(400, 5))
+    confidence, capacity = proba.max(1), rng.integers(0, 9, size=400)
+    sizes = []
+
+    def gain(rows, people):
+        sizes.append(len(rows) * len(people))
+        return proba[rows] @ skill[people].T - confidence[rows, None]
+
+    def most(rows, people):
+        return (proba[rows] @ skill[people].T).max(1) - confidence[rows]
+
+    matched = match_many(gain, 1500, capacity, most)
+    assert max(sizes) <= 1 << 14
+    assert sum(sizes) < 1500 * 400 / 2
+    whole = gain(np.arange(1500), np.arange(400))
+    load = np.bincount(matched[matched >= 0], minlength=400)
+    assert (load <= capacity).all()
+    assert (whole[matched < 0][:, load < capacity] <= 0).all()
+    assert (whole[matched >= 0, matched[matched >= 0]] > 0).all()
+    best = match_within(np.where(whole > 0, whole, -np.inf), None, capacity)
+    gained = [whole[who >= 0, who[who >= 0]].sum() for who in (matched, best)]
+    assert gained[0] >= 0.99 * gained[1]
+
+
+def test_nobody_is_asked_of_a_team_that_cannot_take_any():
+    assert_array_equal(match_within(np.empty((3, 0)), None, np.empty(0, dtype=int)), [-1, -1, -1])
+    assert_array_equal(match_many(lambda rows, people: 1 / 0, 3, np.zeros(2, dtype=int)), [-1, -1, -1])
