@@ -926,7 +926,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         try:
             return check_items(self, X, reset=reset, form=form, see=self._see, are_numbers=self._sight.are_numbers)
         except (TypeError, ValueError) as error:
-            if form is None or issparse(X) or kind_of_items(X)[0]:
+            if not reset or form is None or issparse(X) or kind_of_items(X)[0]:
                 raise
             raise type(error)(
                 f"X holds no numbers, from which the net of {type(self).__name__} learns ({error}). Put what makes "
