@@ -1025,8 +1025,8 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             items.proba = proba
         return proba
 
-    def _assign(self, X, available, capacity, on_overflow):
-        """Target codes and experts of items; arguments as in `assign_experts`."""
+    def _assign(self, X, available, capacity, on_overflow, tell=True):
+        """Target codes and experts of items; arguments as in `assign_experts`. `tell` warns of an overflow."""
         check_overflow(on_overflow)
         check_is_fitted(self)
         items = self._check_items(X)
@@ -1038,7 +1038,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             assignment = self._pass_on(items, deferral, assignment, available, capacity)
             who = "available within capacity who is expected to beat the classifier"
         overflow = int(((deferral >= 0) & (assignment < 0)).sum())
-        if overflow:
+        if overflow and (tell or on_overflow == "raise"):
             message = f"{overflow} of {int((deferral >= 0).sum())} deferred items found nobody {who}"
             if on_overflow == "raise":
                 raise ValueError(message + "; raise `capacity` or make more experts `available`.")

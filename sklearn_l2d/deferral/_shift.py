@@ -74,6 +74,8 @@ class Shift:
         Number of items that each expert has been given.
     capacity_left_ : Series of float
         Number of items that each expert can still take, inf if it is unlimited.
+    unserved_ : int
+        Number of deferred items that found nobody, which the classifier decides. A warning tells of the first.
 
     Raises
     ------
@@ -101,7 +103,7 @@ class Shift:
         self.team = team
         self._experts = team.experts_
         self._capacity = team._check_capacity(capacity)
-        self._served = np.zeros(len(self._experts), dtype=np.int64)
+        self._served, self.unserved_ = np.zeros(len(self._experts), dtype=np.int64), 0
         self.available = available
         self._reserve = self._make_reserve(X_expected, n_expected)
 
@@ -204,7 +206,10 @@ class Shift:
         self._check_roster()
         if self._reserve is not None:
             return self._assign_with_reserve(X, on_overflow)
-        deferral, assignment = self.team._assign(X, self._available, self._left(), on_overflow)
+        # one warning for the shift: a queue that is served one by one would be told of every item
+        tell = self.unserved_ == 0
+        deferral, assignment = self.team._assign(X, self._available, self._left(), on_overflow, tell)
+        self.unserved_ += int(((deferral >= 0) & (assignment < 0)).sum())
         return deferral, self._remember(assignment)
 
     def _make_reserve(self, X, n_items):

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from _instances import make_crowd
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -493,3 +494,17 @@ def test_explanation_says_who_and_why(model):
     # where the classifier sees class 2, those who know it are expected to be right more often
     high, sure = group_of(model, "high c"), model.predict(frame) == 2
     assert (correctness[sure, high] - correctness[sure, 1 - high]).mean() > 0.1
+
+
+@pytest.mark.parametrize("sizes", [[1] * 12, [4] * 3])
+def test_a_shift_tells_once_that_nobody_is_left(sizes):
+    crowd = make_crowd()
+    team = ConfidenceDeferral(LogisticRegression(), coverage=0.0, random_state=0)
+    team.fit(crowd.X, crowd.y, annotations=crowd.annotations)
+    shift = team.start_shift(capacity=1)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for part in np.split(crowd.X[:12], np.cumsum(sizes)[:-1]):
+            shift.assign_experts(part)
+    assert ["found nobody" in str(warning.message) for warning in told] == [True]
+    assert shift.unserved_ == 12 - shift.served_.sum()
