@@ -45,6 +45,7 @@ API_REFERENCE = [
         "names": [
             "DawidSkene",
             "MajorityVote",
+            "SpectralDawidSkene",
         ],
     },
     {

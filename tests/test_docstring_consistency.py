@@ -246,7 +246,11 @@ METHODS_PATTERNS = {"annotations": "^(Annotations of |As in `(fit|transform)`)",
 # Aggregators have annotations for X and annotators in place of experts: their entries agree among themselves.
 AGGREGATION = ("sklearn_l2d.aggregation",)
 
-AGGREGATION_DIFFERENT = {}
+AGGREGATION_DIFFERENT = {
+    ("Parameters", "prior"): {
+        "they join what moments told": "SpectralDawidSkene",
+    },
+}
 
 AGGREGATION_METHODS_DIFFERENT = {
     "X": {

@@ -2,5 +2,6 @@
 
 from ._dawid_skene import DawidSkene
 from ._majority_vote import MajorityVote
+from ._spectral_dawid_skene import SpectralDawidSkene
 
-__all__ = ["DawidSkene", "MajorityVote"]
+__all__ = ["DawidSkene", "MajorityVote", "SpectralDawidSkene"]
