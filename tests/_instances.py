@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
-from sklearn_l2d.aggregation import DawidSkene, MajorityVote, SpectralDawidSkene
+from sklearn_l2d.aggregation import CoupledNMF, DawidSkene, MajorityVote, MultiSPA, SpectralDawidSkene
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
 from sklearn_l2d.crowd import NetClassifier
 from sklearn_l2d.deferral import (
@@ -86,6 +86,8 @@ INSTANCES = [
         expected_failed_checks=_VOTES,
     ),
     Instance(SpectralDawidSkene(), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES),
+    Instance(MultiSPA(), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES),
+    Instance(CoupledNMF(max_iter=20), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES),
     Instance(
         NetClassifier((16,), max_epochs=20, random_state=0),
         "classifier",

@@ -248,8 +248,10 @@ AGGREGATION = ("sklearn_l2d.aggregation",)
 
 AGGREGATION_DIFFERENT = {
     ("Parameters", "prior"): {
-        "they join what moments told": "SpectralDawidSkene",
+        "they join what moments told": "CoupledNMF MultiSPA SpectralDawidSkene",
     },
+    ("Parameters", "tol"): {"the objective is that of pairs": "CoupledNMF"},
+    ("Parameters", "max_iter"): {"moments take more steps, which are cheap": "CoupledNMF"},
 }
 
 AGGREGATION_METHODS_DIFFERENT = {

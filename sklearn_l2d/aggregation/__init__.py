@@ -1,7 +1,15 @@
 """What is true, from votes alone: consensus labels with probabilities, and how far each annotator can be trusted."""
 
+from ._coupled_nmf import CoupledNMF
 from ._dawid_skene import DawidSkene
 from ._majority_vote import MajorityVote
+from ._multi_spa import MultiSPA
 from ._spectral_dawid_skene import SpectralDawidSkene
 
-__all__ = ["DawidSkene", "MajorityVote", "SpectralDawidSkene"]
+__all__ = [
+    "CoupledNMF",
+    "DawidSkene",
+    "MajorityVote",
+    "MultiSPA",
+    "SpectralDawidSkene",
+]

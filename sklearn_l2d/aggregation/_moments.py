@@ -48,6 +48,9 @@ class MomentAggregator(BaseAggregator):
         if n_classes == 1:
             everybody = np.ones((n_annotators, 1, 1))
             answer = everybody, np.ones(n_annotators, dtype=bool), np.ones(1), [], True
+        elif len(votes) < n_classes:  # whose moments have too low a rank
+            nobody = np.empty((n_annotators, n_classes, n_classes)), np.zeros(n_annotators, dtype=bool)
+            answer = *nobody, None, [], True
         else:
             answers = with_truth(answers, allowed)
             answer = self._estimate(answers, weight, n_classes)
