@@ -45,8 +45,10 @@ API_REFERENCE = [
         "names": [
             "CoupledNMF",
             "DawidSkene",
+            "KOS",
             "MajorityVote",
             "MultiSPA",
+            "ProjectedGradientOneCoin",
             "SpectralDawidSkene",
         ],
     },

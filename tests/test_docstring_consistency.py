@@ -248,10 +248,13 @@ AGGREGATION = ("sklearn_l2d.aggregation",)
 
 AGGREGATION_DIFFERENT = {
     ("Parameters", "prior"): {
-        "they join what moments told": "CoupledNMF MultiSPA SpectralDawidSkene",
+        "they join what moments told": "CoupledNMF MultiSPA ProjectedGradientOneCoin SpectralDawidSkene",
     },
-    ("Parameters", "tol"): {"the objective is that of pairs": "CoupledNMF"},
-    ("Parameters", "max_iter"): {"moments take more steps, which are cheap": "CoupledNMF"},
+    ("Parameters", "tol"): {
+        "the objective is that of pairs": "CoupledNMF",
+        "it is a square": "ProjectedGradientOneCoin",
+        "there is no objective": "KOS",
+    },
 }
 
 AGGREGATION_METHODS_DIFFERENT = {

@@ -2,14 +2,18 @@
 
 from ._coupled_nmf import CoupledNMF
 from ._dawid_skene import DawidSkene
+from ._kos import KOS
 from ._majority_vote import MajorityVote
 from ._multi_spa import MultiSPA
+from ._projected_gradient_one_coin import ProjectedGradientOneCoin
 from ._spectral_dawid_skene import SpectralDawidSkene
 
 __all__ = [
+    "KOS",
     "CoupledNMF",
     "DawidSkene",
     "MajorityVote",
     "MultiSPA",
+    "ProjectedGradientOneCoin",
     "SpectralDawidSkene",
 ]

@@ -27,7 +27,7 @@ class CoupledNMF(MomentAggregator):
     prior : float, default=1.0
         Pseudo-count of every answer in each estimated distribution, beside the answers that it is made of.
 
-    max_iter : int, default=500
+    max_iter : int, default=200
         Largest number of iterations.
 
     tol : float, default=1e-6
@@ -108,7 +108,7 @@ class CoupledNMF(MomentAggregator):
         *,
         min_answers=5.0,
         prior=1.0,
-        max_iter=500,
+        max_iter=200,
         tol=1e-6,
         ties="lowest",
         missing_label=None,
