@@ -8,10 +8,10 @@ from ._multi_spa import MultiSPA
 from ._projected_gradient_one_coin import ProjectedGradientOneCoin
 from ._spectral_dawid_skene import SpectralDawidSkene
 
-__all__ = [
-    "KOS",
+__all__ = [  # noqa: RUF022 - in the order of the alphabet, as everywhere
     "CoupledNMF",
     "DawidSkene",
+    "KOS",
     "MajorityVote",
     "MultiSPA",
     "ProjectedGradientOneCoin",
