@@ -47,6 +47,8 @@ API_REFERENCE = [
             "DawidSkene",
             "KOS",
             "MajorityVote",
+            "MaxMarginMajorityVote",
+            "MinimaxEntropy",
             "MultiSPA",
             "ProjectedGradientOneCoin",
             "SpectralDawidSkene",

@@ -15,6 +15,8 @@ from sklearn_l2d.aggregation import (
     CoupledNMF,
     DawidSkene,
     MajorityVote,
+    MaxMarginMajorityVote,
+    MinimaxEntropy,
     MultiSPA,
     ProjectedGradientOneCoin,
     SpectralDawidSkene,
@@ -73,7 +75,7 @@ _GATE = {
 _WEIGHTS = {"check_class_weight_classifiers": "a classifier that is given has a class_weight of its own"}
 
 
-class KOSBySign(KOS):
+class BySign:
     """Reads numbers as two classes, those below 0 and the others: scikit-learn's checks know no votes."""
 
     def _read(self, X, y, sample_weight, classes=None):
@@ -84,6 +86,19 @@ class KOSBySign(KOS):
 
     def _truth(self, X, y, n_items):
         return super()._truth(X, y if y is None else by_sign(y, 1), n_items)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class KOSBySign(BySign, KOS):
+    """KOS for numbers."""
+
+
+class MinimaxEntropyBySign(BySign, MinimaxEntropy):
+    """Minimax entropy for numbers, which as classes of their own would take long."""
 
 
 def by_sign(values, ndim):
@@ -134,6 +149,13 @@ INSTANCES = [
         ProjectedGradientOneCoin(max_iter=20), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES
     ),
     Instance(KOS(), "aggregator", grid={"tol": [1e-3, 1e-6]}, n_classes=2, checked=KOSBySign()),
+    Instance(MaxMarginMajorityVote(), "aggregator", grid={"C": [0.01, 1.0]}, expected_failed_checks=_VOTES),
+    Instance(
+        MinimaxEntropy(strength=0.5, max_iter=10),
+        "aggregator",
+        grid={"strength": [0.1, 1.0]},
+        checked=MinimaxEntropyBySign(strength=0.5, max_iter=10),
+    ),
     Instance(
         NetClassifier((16,), max_epochs=20, random_state=0),
         "classifier",
