@@ -52,6 +52,7 @@ API_REFERENCE = [
             "MultiSPA",
             "ProjectedGradientOneCoin",
             "SpectralDawidSkene",
+            "SymmetricNMF",
         ],
     },
     {

@@ -20,6 +20,7 @@ from sklearn_l2d.aggregation import (
     MultiSPA,
     ProjectedGradientOneCoin,
     SpectralDawidSkene,
+    SymmetricNMF,
 )
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
 from sklearn_l2d.crowd import NetClassifier
@@ -156,6 +157,7 @@ INSTANCES = [
         grid={"strength": [0.1, 1.0]},
         checked=MinimaxEntropyBySign(strength=0.5, max_iter=10),
     ),
+    Instance(SymmetricNMF(max_iter=20), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES),
     Instance(
         NetClassifier((16,), max_epochs=20, random_state=0),
         "classifier",

@@ -9,6 +9,7 @@ from ._minimax_entropy import MinimaxEntropy
 from ._multi_spa import MultiSPA
 from ._projected_gradient_one_coin import ProjectedGradientOneCoin
 from ._spectral_dawid_skene import SpectralDawidSkene
+from ._symmetric_nmf import SymmetricNMF
 
 __all__ = [  # noqa: RUF022 - in the order of the alphabet, as everywhere
     "CoupledNMF",
@@ -20,4 +21,5 @@ __all__ = [  # noqa: RUF022 - in the order of the alphabet, as everywhere
     "MultiSPA",
     "ProjectedGradientOneCoin",
     "SpectralDawidSkene",
+    "SymmetricNMF",
 ]
