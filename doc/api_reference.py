@@ -53,6 +53,7 @@ API_REFERENCE = [
             "ProjectedGradientOneCoin",
             "SpectralDawidSkene",
             "SymmetricNMF",
+            "TensorADMM",
         ],
     },
     {

@@ -21,6 +21,7 @@ from sklearn_l2d.aggregation import (
     ProjectedGradientOneCoin,
     SpectralDawidSkene,
     SymmetricNMF,
+    TensorADMM,
 )
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
 from sklearn_l2d.crowd import NetClassifier
@@ -158,6 +159,7 @@ INSTANCES = [
         checked=MinimaxEntropyBySign(strength=0.5, max_iter=10),
     ),
     Instance(SymmetricNMF(max_iter=20), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES),
+    Instance(TensorADMM(max_iter=20), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES),
     Instance(
         NetClassifier((16,), max_epochs=20, random_state=0),
         "classifier",

@@ -248,11 +248,12 @@ AGGREGATION = ("sklearn_l2d.aggregation",)
 
 AGGREGATION_DIFFERENT = {
     ("Parameters", "prior"): {
-        "they join what moments told": "CoupledNMF MultiSPA ProjectedGradientOneCoin SpectralDawidSkene SymmetricNMF",
+        "they join what moments told": "CoupledNMF MultiSPA ProjectedGradientOneCoin SpectralDawidSkene SymmetricNMF "
+        "TensorADMM",
     },
     ("Parameters", "tol"): {
         "the objective is that of pairs": "CoupledNMF",
-        "it is a square": "ProjectedGradientOneCoin",
+        "it is a square": "ProjectedGradientOneCoin TensorADMM",
         "it is a share": "SymmetricNMF",
         "there is no objective": "KOS",
     },

@@ -5,6 +5,7 @@ Given the truth, two annotators answer independently, so that the joint distribu
 moments: they are left out, and not taken for zeros.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -104,7 +105,7 @@ def triple_moments(answers, weight, triples, n_classes):
     ]
     counts = np.zeros((len(triples), n_classes, n_classes, n_classes))
     _, start = np.unique(triples[:, :2], axis=0, return_index=True)
-    for begin, end in zip(start, [*start[1:], len(triples)], strict=True):
+    for begin, end in pairwise([*start, len(triples)]):
         first, second = triples[begin, :2]
         both = hstack(
             [

@@ -13,6 +13,7 @@ from ._co_labels import (
 )
 
 _N_STARTS, _N_STEPS = 20, 200  # of the tensor power method
+_N_SPLITS = 8  # ways to make three groups, of which that counts whose moments are farthest from losing a rank
 _SINGULAR = 1e-6  # share of the largest singular value below which a moment is taken to have lost a rank
 
 
@@ -120,11 +121,32 @@ def two_class_confusion(answers, weight):
     return confusion, identified, np.array([1 - balance, 1 + balance]) / 2
 
 
-def three_groups(n_answers):
-    """Group (M,) 0, 1 or 2 of each annotator, such that the groups gave similar numbers of answers."""
+def three_groups(n_answers, order=None):
+    """Group (M,) 0, 1 or 2 of each annotator, dealt in an order: by default, groups gave similar numbers of answers."""
     group = np.empty(len(n_answers), dtype=np.int64)
-    group[np.argsort(-n_answers, kind="stable")] = np.resize([0, 1, 2, 2, 1, 0], len(n_answers))
+    order = np.argsort(-n_answers, kind="stable") if order is None else order
+    group[order] = np.resize([0, 1, 2, 2, 1, 0], len(n_answers))
     return group
+
+
+def shares_of_groups(answers, group, n_classes):
+    """Shares (3, n, C) of the answers of each group, zeros where it gave none, and where it gave some (3, n)."""
+    n_annotators = len(group)
+    of_group = np.zeros((n_annotators, n_classes, 3, n_classes))
+    of_group[np.arange(n_annotators), :, group] = np.eye(n_classes)
+    counts = (answers @ of_group.reshape(n_annotators * n_classes, -1)).reshape(-1, 3, n_classes).transpose(1, 0, 2)
+    total = counts.sum(2)
+    return np.divide(counts, total[:, :, None], out=counts, where=total[:, :, None] > 0), total > 0
+
+
+def rank_left(shares, answered, weight):
+    """Smallest singular value of the moments of pairs of groups: what is small drowns in noise."""
+    rows = answered.all(0)
+    if not rows.any():
+        return 0.0
+    part = weight[rows, None] / weight[rows].sum()
+    sides = [(0, 1), (0, 2), (1, 2)]
+    return min(np.linalg.svd((shares[a, rows] * part).T @ shares[b, rows], compute_uv=False)[-1] for a, b in sides)
 
 
 def eigenpairs_of(tensor):
@@ -186,6 +208,8 @@ def mixture_of(shares, weight):
 def tensor_confusion(answers, weight, n_classes):
     """Confusion matrices from the third moments of three groups of annotators (Zhang et al. 2016, Algorithm 1).
 
+    Which groups is free; of some ways to make them, that is taken whose moments are farthest from singular.
+
     Parameters
     ----------
     answers : csr_array of shape (n, M * C)
@@ -204,23 +228,31 @@ def tensor_confusion(answers, weight, n_classes):
     class_prior : ndarray of shape (C,)
         Probabilities of the classes.
     """
-    n_annotators = answers.shape[1] // n_classes
-    group = three_groups(first_moments(answers, weight, n_classes).sum(1))
-    unknown = np.full((n_annotators, n_classes, n_classes), 1 / n_classes), np.zeros(n_annotators, dtype=bool), None
-    of_group = np.zeros((n_annotators, n_classes, 3, n_classes))
-    of_group[np.arange(n_annotators), :, group] = np.eye(n_classes)
-    counts = (answers @ of_group.reshape(n_annotators * n_classes, -1)).reshape(-1, 3, n_classes).transpose(1, 0, 2)
-    total = counts.sum(2)
-    shares = np.divide(counts, total[:, :, None], out=counts, where=total[:, :, None] > 0)
-    rows = total.all(0)
-    if not rows.any():
-        return unknown
+    n_answers = first_moments(answers, weight, n_classes).sum(1)
+    rng = np.random.default_rng(0)  # the splits are the same in every call
+    splits = [three_groups(n_answers)]
+    splits += [three_groups(n_answers, rng.permutation(len(n_answers))) for _ in range(_N_SPLITS - 1)]
+    left = [rank_left(*shares_of_groups(answers, group, n_classes), weight) for group in splits]
+    for split in np.argsort(-np.array(left), kind="stable"):
+        found = split_confusion(answers, weight, splits[split], n_classes) if left[split] > 0 else None
+        if found is not None:
+            confusion, identified, class_prior = found
+            order = dominant_order(confusion, n_answers * identified)
+            return confusion[:, order], identified, class_prior[order]
+    nobody = np.zeros(len(n_answers), dtype=bool)
+    return np.full((len(n_answers), n_classes, n_classes), 1 / n_classes), nobody, None
+
+
+def split_confusion(answers, weight, group, n_classes):
+    """What `tensor_confusion` returns, for given groups (M,) and in any order of the classes, or None."""
+    shares, answered = shares_of_groups(answers, group, n_classes)
+    rows = answered.all(0)
     seen, part = shares[:, rows], weight[rows] / weight[rows].sum()
     matrices, prior = [], []
     for last in range(3):
         found = mixture_of([*np.delete(seen, last, axis=0), seen[last]], part)
         if found is None:
-            return unknown
+            return None
         own, own_prior = found
         if matrices:  # in the order of the first group, which its moments with this one tell
             joint = (seen[0] * part[:, None]).T @ seen[last]
@@ -231,9 +263,8 @@ def tensor_confusion(answers, weight, n_classes):
         matrices.append(own)
         prior.append(own_prior)
     class_prior = np.mean(prior, axis=0)
-    confusion, identified = regress_on_groups(answers, weight, shares, total > 0, group, matrices, class_prior)
-    order = dominant_order(confusion, first_moments(answers, weight, n_classes).sum(1) * identified)
-    return confusion[:, order], identified, class_prior[order]
+    confusion, identified = regress_on_groups(answers, weight, shares, answered, group, matrices, class_prior)
+    return confusion, identified, class_prior
 
 
 def regress_on_groups(answers, weight, shares, answered, group, matrices, class_prior):

@@ -10,6 +10,7 @@ from ._multi_spa import MultiSPA
 from ._projected_gradient_one_coin import ProjectedGradientOneCoin
 from ._spectral_dawid_skene import SpectralDawidSkene
 from ._symmetric_nmf import SymmetricNMF
+from ._tensor_admm import TensorADMM
 
 __all__ = [  # noqa: RUF022 - in the order of the alphabet, as everywhere
     "CoupledNMF",
@@ -22,4 +23,5 @@ __all__ = [  # noqa: RUF022 - in the order of the alphabet, as everywhere
     "ProjectedGradientOneCoin",
     "SpectralDawidSkene",
     "SymmetricNMF",
+    "TensorADMM",
 ]
