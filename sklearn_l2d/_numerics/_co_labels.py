@@ -98,26 +98,22 @@ def triple_moments(answers, weight, triples, n_classes):
     joint : ndarray of shape (T, C, C, C)
         Distribution of their answers on them; zeros where they share none.
     """
-    columns, n_annotators = answers.tocsc(), answers.shape[1] // n_classes
-    own = [
-        csr_array(columns[:, a * n_classes : (a + 1) * n_classes]).multiply(weight[:, None]).tocsc()
-        for a in range(n_annotators)
-    ]
-    counts = np.zeros((len(triples), n_classes, n_classes, n_classes))
+    annotator, label = np.divmod(answers.indices, n_classes)
+    rows = np.repeat(np.arange(answers.shape[0]), np.diff(answers.indptr))
+    order = np.argsort(annotator, kind="stable")
+    bounds = np.searchsorted(annotator[order], np.arange(answers.shape[1] // n_classes + 1))
+    items, labels = ([side[order[a:b]] for a, b in pairwise(bounds)] for side in (rows, label))
+    counts = np.zeros((len(triples), n_classes**3))
     _, start = np.unique(triples[:, :2], axis=0, return_index=True)
     for begin, end in pairwise([*start, len(triples)]):
         first, second = triples[begin, :2]
-        both = hstack(
-            [
-                own[first][:, [k]].multiply(columns[:, [second * n_classes + j]])
-                for k in range(n_classes)
-                for j in range(n_classes)
-            ]
-        )
-        third = triples[begin:end, 2]
-        wanted = columns[:, (third[:, None] * n_classes + np.arange(n_classes)).ravel()]
-        found = (both.T @ wanted).toarray().reshape(n_classes, n_classes, len(third), n_classes)
-        counts[begin:end] = found.transpose(2, 0, 1, 3)
+        both, one, two = np.intersect1d(items[first], items[second], assume_unique=True, return_indices=True)
+        pair = labels[first][one] * n_classes + labels[second][two]
+        for place, third in enumerate(triples[begin:end, 2], begin):
+            rows, all_two, three = np.intersect1d(both, items[third], assume_unique=True, return_indices=True)
+            cell = pair[all_two] * n_classes + labels[third][three]
+            counts[place] = np.bincount(cell, weight[rows], n_classes**3)
+    counts = counts.reshape(-1, n_classes, n_classes, n_classes)
     shared = counts.sum((1, 2, 3))
     return shared, np.divide(counts, shared[:, None, None, None], out=counts, where=shared[:, None, None, None] > 0)
 

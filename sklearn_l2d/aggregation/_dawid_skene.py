@@ -69,7 +69,9 @@ def estimate(free, prior, variational):
 
 
 def spectral_start(answers, allowed, weight, fallback):
-    """Distribution (n, C) of the truth by third moments of three groups of annotators, or `fallback` with a warning.
+    """Distribution (n, C) of the truth by third moments of three groups of annotators, unless `fallback` is likelier.
+
+    Where the moments tell nothing, it is `fallback` with a warning.
 
     Parameters
     ----------
@@ -94,8 +96,15 @@ def spectral_start(answers, allowed, weight, fallback):
         return fallback
     n_answers = first_moments(with_known, weight, n_classes).sum(1)
     confusion = np.where(identified[:, None, None], confusion, 1 / n_classes)
-    confusion = shrunk(confusion, class_prior, n_answers, 1.0)
-    return posterior_of(log_joint_of(with_known, safe_log(confusion), safe_log(class_prior)), allowed)[0]
+    n_annotators = answers.shape[1] // n_classes
+    confusion = shrunk(confusion, class_prior, n_answers, 1.0)[:n_annotators]
+    counts = count_answers_of(answers, fallback * weight[:, None], n_annotators) + 1
+    shares = weight @ fallback / weight.sum()
+    starts = [
+        posterior_of(log_joint_of(answers, safe_log(matrices), safe_log(prior)), allowed)
+        for matrices, prior in ((confusion, class_prior), (counts / counts.sum(2, keepdims=True), shares))
+    ]
+    return starts[0][0] if weight @ starts[0][1] >= weight @ starts[1][1] else fallback
 
 
 class DawidSkene(BaseAggregator):
@@ -124,8 +133,8 @@ class DawidSkene(BaseAggregator):
 
     init : {"majority", "spectral"}, default="majority"
         Where `fit` starts: at the shares of the votes, or at the labels of the moments of three groups of annotators
-        (Zhang et al. 2016), from which EM is optimal on many items. Where the moments tell nothing, a warning says so,
-        and it starts at the shares.
+        (Zhang et al. 2016), from which EM is optimal on many items. Where the shares are likelier, as on few items, it
+        starts there; where the moments tell nothing, a warning says so.
 
     max_iter : int, default=200
         Largest number of iterations.
