@@ -3,12 +3,30 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+import pandas as pd
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
-from sklearn_l2d.aggregation import GLAD, MACE, DawidSkene, HierarchicalDawidSkene, MajorityVote, WeightedMajorityVote
+from sklearn_l2d.aggregation import (
+    GLAD,
+    KOS,
+    MACE,
+    CoupledNMF,
+    DawidSkene,
+    HierarchicalDawidSkene,
+    MajorityVote,
+    MaxMarginMajorityVote,
+    MinimaxEntropy,
+    MultiSPA,
+    ProjectedGradientOneCoin,
+    SpectralDawidSkene,
+    SymmetricNMF,
+    TensorADMM,
+    WeightedMajorityVote,
+)
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
 from sklearn_l2d.crowd import CCEMClassifier, NetClassifier
 from sklearn_l2d.deferral import (
@@ -41,6 +59,8 @@ class Instance:
     kind: str  # "aggregator", "annotator", "encoder", "clusterer", "roster", "classifier", "crowd" or "deferrer"
     grid: dict = field(default_factory=dict)
     expected_failed_checks: dict = field(default_factory=dict)
+    n_classes: int | None = None  # None takes any number, 2 no more
+    checked: BaseEstimator | None = None  # what scikit-learn's checks get in place of the estimator
 
     def __str__(self):
         return str(self.estimator)
@@ -59,10 +79,55 @@ _GATE = {
     "random_state": 0,
 }
 _TWICE = "check_sample_weight_equivalence_on_dense_data"
-_FOLDS = {_TWICE: "cv is a number of folds, and the check gives splits"}
+_FOLDS = dict.fromkeys(
+    [_TWICE, _TWICE.replace("dense", "sparse")], "cv is a number of folds, and the check gives splits"
+)
 _BATCHES = {_TWICE: "a row that is there twice makes other batches"}
 _ITEMS = {_TWICE: "weights scale the votes on an item, which is not the same as two items"}
 _WEIGHTS = _FOLDS | {"check_class_weight_classifiers": "a classifier that is given has a class_weight of its own"}
+
+
+class BySign:
+    """Reads numbers as two classes, those below 0 and the others: scikit-learn's checks know no votes."""
+
+    def _read(self, X, y, sample_weight, classes=None):
+        return super()._read(by_sign(X, 2), y, sample_weight, classes)
+
+    def _votes(self, X):
+        return super()._votes(by_sign(X, 2))
+
+    def _truth(self, X, y, n_items):
+        return super()._truth(X, y if y is None else by_sign(y, 1), n_items)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class KOSBySign(BySign, KOS):
+    """KOS for numbers."""
+
+
+class MinimaxEntropyBySign(BySign, MinimaxEntropy):
+    """Minimax entropy for numbers, which as classes of their own would take long."""
+
+
+def by_sign(values, ndim):
+    """Numbers as booleans, entries of a sparse matrix, of which some are above 0.8, as 1 or 2; others as they are."""
+    if issparse(values):
+        values = values.tocsr().astype(float)
+        values.data = 1 + (values.data > 0.8)
+        return values
+    try:
+        numbers = np.asarray(values)
+        numbers = numbers if np.iscomplexobj(numbers) else numbers.astype(float)
+    except (TypeError, ValueError):
+        return values
+    real = numbers.ndim == ndim and not np.iscomplexobj(numbers) and np.isfinite(numbers).all()
+    return numbers >= 0 if real else values
+
+
 _VOTES = {
     "check_sample_weight_equivalence_on_dense_data": "labels that only items of weight 0 have are told by a warning",
     "check_sample_weight_equivalence_on_sparse_data": "a sparse matrix holds positions of classes, not any floats",
@@ -100,6 +165,22 @@ INSTANCES = [
     Instance(GLAD(), "aggregator", grid={"spread": [0.0, 1.0]}, expected_failed_checks=_VOTES),
     Instance(MACE(), "aggregator", grid={"prior": [0.5, 2.0]}, expected_failed_checks=_VOTES),
     Instance(MACE(inference="map"), "aggregator", grid={"answer_prior": [1.0]}, expected_failed_checks=_VOTES),
+    Instance(SpectralDawidSkene(), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES),
+    Instance(MultiSPA(), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES),
+    Instance(CoupledNMF(max_iter=20), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES),
+    Instance(
+        ProjectedGradientOneCoin(max_iter=20), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES
+    ),
+    Instance(KOS(), "aggregator", grid={"tol": [1e-3, 1e-6]}, n_classes=2, checked=KOSBySign()),
+    Instance(MaxMarginMajorityVote(), "aggregator", grid={"C": [0.01, 1.0]}, expected_failed_checks=_VOTES),
+    Instance(
+        MinimaxEntropy(strength=0.5, max_iter=10),
+        "aggregator",
+        grid={"strength": [0.1, 1.0]},
+        checked=MinimaxEntropyBySign(strength=0.5, max_iter=10),
+    ),
+    Instance(SymmetricNMF(max_iter=20), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES),
+    Instance(TensorADMM(max_iter=20), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES),
     Instance(
         NetClassifier((16,), max_epochs=20, random_state=0),
         "classifier",
@@ -256,7 +337,8 @@ def without_people(estimator):
     return clone(estimator).set_params(**dict.fromkeys(requests))
 
 
-CHECKED = [without_people(instance.estimator) for instance in INSTANCES]  # scikit-learn's checks know no annotations
+# scikit-learn's checks know no annotations
+CHECKED = [without_people(instance.checked or instance.estimator) for instance in INSTANCES]
 
 
 def expected_failed_checks(estimator):
@@ -285,6 +367,16 @@ def make_crowd(n_samples=60, n_experts=5, labels=(0, 1, 2), random_state=0):
     )
 
 
+def votes_for(instance, crowd):
+    """Annotations of a crowd; the third class is taken for the second where an estimator takes no more."""
+    if instance.n_classes is None:
+        return crowd.annotations
+    _, second, third = crowd.labels
+    if isinstance(crowd.annotations, pd.DataFrame):
+        return crowd.annotations.replace(third, second)
+    return np.where(crowd.annotations == third, second, crowd.annotations)
+
+
 def fit(instance, estimator, crowd):
     """Fit an estimator of the kind of `instance` to the crowd."""
     if instance.kind == "annotator":
@@ -292,7 +384,7 @@ def fit(instance, estimator, crowd):
     if instance.kind == "clusterer":
         return estimator.fit(crowd.X)
     if instance.kind in ("roster", "aggregator"):
-        return estimator.fit(crowd.annotations)
+        return estimator.fit(votes_for(instance, crowd))
     if instance.kind == "classifier":
         return estimator.fit(crowd.X, crowd.y)
     if instance.kind == "crowd":
@@ -314,6 +406,7 @@ def outputs(instance, estimator, crowd):
     if instance.kind == "clusterer":
         return {"transform": estimator.transform(X), "predict": estimator.predict(X)}
     if instance.kind == "aggregator":
+        annotations = votes_for(instance, crowd)
         return {
             "predict": estimator.predict(annotations),
             "predict_proba": estimator.predict_proba(annotations),

@@ -261,10 +261,21 @@ AGGREGATION = ("sklearn_l2d.aggregation",)
 
 AGGREGATION_DIFFERENT = {
     ("Parameters", "inference"): {"its default is variational": "MACE"},
-    ("Parameters", "prior"): {"outcomes are knowing and spamming": "MACE"},
-    ("Parameters", "tol"): {"changes are probabilities": "HierarchicalDawidSkene"},
+    ("Attributes", "strength_"): {"there are penalties": "MinimaxEntropy"},
     ("Attributes", "history_"): {"there is no single objective": "HierarchicalDawidSkene"},
     ("Attributes", "n_features_in_"): {"there may be counts": "MajorityVote"},
+    ("Parameters", "prior"): {
+        "outcomes are knowing and spamming": "MACE",
+        "they join what moments told": "CoupledNMF MultiSPA ProjectedGradientOneCoin SpectralDawidSkene SymmetricNMF "
+        "TensorADMM",
+    },
+    ("Parameters", "tol"): {
+        "changes are probabilities": "HierarchicalDawidSkene",
+        "the objective is that of pairs": "CoupledNMF",
+        "it is a square": "ProjectedGradientOneCoin TensorADMM",
+        "it is a share": "SymmetricNMF",
+        "there is no objective": "KOS",
+    },
 }
 
 AGGREGATION_METHODS_DIFFERENT = {

@@ -5,8 +5,10 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.special import digamma, gammaln
+from sklearn.exceptions import ConvergenceWarning
 
 from .._encoding import check_classes
+from .._numerics._co_labels import first_moments, shrunk, with_truth
 from .._numerics._crowd_em import (
     answer_matrix,
     count_answers_of,
@@ -16,7 +18,8 @@ from .._numerics._crowd_em import (
     safe_log,
     vote_shares,
 )
-from .._sklearn import Interval, StrOptions, atomic_fit, check_weights
+from .._numerics._spectral import tensor_confusion
+from .._sklearn import Interval, StrOptions, atomic_fit, check_weights, warn
 from ._base import BaseAggregator, allowed_classes, learnt, warn_unless
 
 _STEP = 0.6  # power of the number of batches by which a new one weighs less
@@ -65,6 +68,45 @@ def estimate(free, prior, variational):
     return mean, expected, float((gain - (free * expected).sum(-1)).sum())
 
 
+def spectral_start(answers, allowed, weight, fallback):
+    """Distribution (n, C) of the truth by third moments of three groups of annotators, unless `fallback` is likelier.
+
+    Where the moments tell nothing, it is `fallback` with a warning.
+
+    Parameters
+    ----------
+    answers : csr_array of shape (n, M * C)
+        As returned by `answer_matrix`.
+    allowed : ndarray of bool of shape (n, C)
+        Classes that an item may have: one where its truth is known.
+    weight : ndarray of shape (n,)
+        Weights of the items.
+    fallback : ndarray of shape (n, C)
+        The same from something simpler.
+    """
+    n_classes = allowed.shape[1]
+    with_known = with_truth(answers, allowed)
+    confusion, identified, class_prior = tensor_confusion(with_known, weight, n_classes)
+    if not identified.any():
+        warn(
+            "init='spectral' found no start, since too few items are answered by three annotators for so many classes; "
+            "EM starts at the shares of the votes instead.",
+            ConvergenceWarning,
+        )
+        return fallback
+    n_answers = first_moments(with_known, weight, n_classes).sum(1)
+    confusion = np.where(identified[:, None, None], confusion, 1 / n_classes)
+    n_annotators = answers.shape[1] // n_classes
+    confusion = shrunk(confusion, class_prior, n_answers, 1.0)[:n_annotators]
+    counts = count_answers_of(answers, fallback * weight[:, None], n_annotators) + 1
+    shares = weight @ fallback / weight.sum()
+    starts = [
+        posterior_of(log_joint_of(answers, safe_log(matrices), safe_log(prior)), allowed)
+        for matrices, prior in ((confusion, class_prior), (counts / counts.sum(2, keepdims=True), shares))
+    ]
+    return starts[0][0] if weight @ starts[0][1] >= weight @ starts[1][1] else fallback
+
+
 class DawidSkene(BaseAggregator):
     """Annotators with confusion matrices, and the truth behind their answers (Dawid & Skene 1979).
 
@@ -88,6 +130,11 @@ class DawidSkene(BaseAggregator):
     inference : {"map", "variational"}, default="map"
         "map" maximises the posterior; "variational" takes expectations over it, which keeps the uncertainty of
         annotators with few votes. It needs a positive `prior`.
+
+    init : {"majority", "spectral"}, default="majority"
+        Where `fit` starts: at the shares of the votes, or at the labels of the moments of three groups of annotators
+        (Zhang et al. 2016), from which EM is optimal on many items. Where the shares are likelier, as on few items, it
+        starts there; where the moments tell nothing, a warning says so.
 
     max_iter : int, default=200
         Largest number of iterations.
@@ -139,10 +186,13 @@ class DawidSkene(BaseAggregator):
     See Also
     --------
     MajorityVote : Trusts everybody alike.
+    SpectralDawidSkene : Learns the same from moments, without iterations.
 
     References
     ----------
     Dawid and Skene, Maximum likelihood estimation of observer error-rates using the EM algorithm, 1979.
+
+    Zhang, Chen, Zhou and Jordan, Spectral methods meet EM: a provably optimal algorithm for crowdsourcing, 2016.
 
     Examples
     --------
@@ -163,6 +213,7 @@ class DawidSkene(BaseAggregator):
         "prior": [Interval(numbers.Real, 0, None, closed="left")],
         "class_prior": [StrOptions({"estimate", "uniform"}), "array-like"],
         "inference": [StrOptions({"map", "variational"})],
+        "init": [StrOptions({"majority", "spectral"})],
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
     }
@@ -174,6 +225,7 @@ class DawidSkene(BaseAggregator):
         prior=1.0,
         class_prior="estimate",
         inference="map",
+        init="majority",
         max_iter=200,
         tol=1e-6,
         ties="lowest",
@@ -185,6 +237,7 @@ class DawidSkene(BaseAggregator):
         self.prior = prior
         self.class_prior = class_prior
         self.inference = inference
+        self.init = init
         self.max_iter = max_iter
         self.tol = tol
         self.ties = ties
@@ -204,6 +257,8 @@ class DawidSkene(BaseAggregator):
             return posterior_of(log_joint_of(answers, log_confusion, log_prior), allowed)
 
         start = vote_shares(votes, allowed)
+        if self.init == "spectral" and len(votes.classes) > 1:
+            start = spectral_start(answers, allowed, weight, start)
         (confusion, _, class_prior, _), truth, history, converged = run_em(
             start, maximise, expect, weight, self.max_iter, self.tol
         )
