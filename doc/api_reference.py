@@ -43,8 +43,10 @@ API_REFERENCE = [
         "title": "What is true",
         "summary": "Consensus labels and the reliability of annotators, from votes alone.",
         "names": [
+            "ColluderDetector",
             "DawidSkene",
             "MajorityVote",
+            "SpammerDetector",
         ],
     },
     {

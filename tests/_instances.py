@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
-from sklearn_l2d.aggregation import DawidSkene, MajorityVote
+from sklearn_l2d.aggregation import ColluderDetector, DawidSkene, MajorityVote, SpammerDetector
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
 from sklearn_l2d.crowd import CCEMClassifier, NetClassifier
 from sklearn_l2d.deferral import (
@@ -38,7 +38,8 @@ class Instance:
     """
 
     estimator: BaseEstimator
-    kind: str  # "aggregator", "annotator", "encoder", "clusterer", "roster", "classifier", "crowd" or "deferrer"
+    # "aggregator", "annotator", "detector", "encoder", "clusterer", "roster", "classifier", "crowd" or "deferrer"
+    kind: str
     grid: dict = field(default_factory=dict)
     expected_failed_checks: dict = field(default_factory=dict)
 
@@ -85,6 +86,8 @@ INSTANCES = [
         grid={"prior": [0.1, 1.0]},
         expected_failed_checks=_VOTES,
     ),
+    Instance(SpammerDetector(0.4, min_answers=2), "detector"),
+    Instance(ColluderDetector(min_excess=0.9, min_overlap=2), "detector"),
     Instance(
         NetClassifier((16,), max_epochs=20, random_state=0),
         "classifier",
@@ -217,7 +220,7 @@ def of_kind(kind):
 
 def fitted_to(*data):
     """Instances that are fitted to "X", to "y" (labels or counts), or to both."""
-    given = {"clusterer": {"X"}, "roster": set(), "aggregator": set(), "crowd": {"X"}}
+    given = {"clusterer": {"X"}, "roster": set(), "detector": set(), "aggregator": set(), "crowd": {"X"}}
     return [instance for instance in INSTANCES if given.get(instance.kind, {"X", "y"}) >= set(data)]
 
 
@@ -267,7 +270,7 @@ def fit(instance, estimator, crowd):
         return estimator.fit(crowd.X, crowd.counts)
     if instance.kind == "clusterer":
         return estimator.fit(crowd.X)
-    if instance.kind in ("roster", "aggregator"):
+    if instance.kind in ("roster", "detector", "aggregator"):
         return estimator.fit(crowd.annotations)
     if instance.kind == "classifier":
         return estimator.fit(crowd.X, crowd.y)
@@ -297,6 +300,8 @@ def outputs(instance, estimator, crowd):
             "score": np.array(estimator.score(annotations)),
             "confusion_matrices": estimator.confusion_matrices_,
         }
+    if instance.kind == "detector":
+        return {"labels": estimator.labels_, "scores": estimator.scores_}
     if instance.kind == "roster":
         return {"labels": estimator.labels_, "agreement": estimator.agreement_}
     if instance.kind == "classifier":

@@ -253,17 +253,23 @@ METHODS_PATTERNS = {
 # Aggregators have annotations for X and annotators in place of experts: their entries agree among themselves.
 AGGREGATION = ("sklearn_l2d.aggregation",)
 
-AGGREGATION_DIFFERENT = {}
+AGGREGATION_DIFFERENT = {
+    ("Attributes", "scores_"): {"another thing is suspicious": "ColluderDetector"},
+}
 
 AGGREGATION_METHODS_DIFFERENT = {
     "X": {
         "annotators come by name": "BaseAggregator.predict",
         "as there": "BaseAggregator.predict_proba BaseAggregator.score BaseAggregator.transform",
-        "as in a fit": "BaseAggregator.fit_predict",
+        "as in a fit": "BaseAggregator.fit_predict BaseDetector.fit_predict",
+        "annotators are judged": "BaseDetector.remove_flagged",
         "the items are new": "DawidSkene.partial_fit",
     },
     "sample_weight": {"it is described there": "BaseAggregator.fit"},
-    "y": {"it is described there": "BaseAggregator.fit"},
+    "y": {
+        "it is described there": "BaseAggregator.fit",
+        "it is ignored": "BaseDetector.fit BaseDetector.fit_predict",
+    },
 }
 
 

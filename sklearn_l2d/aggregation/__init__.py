@@ -1,6 +1,8 @@
 """What is true, from votes alone: consensus labels with probabilities, and how far each annotator can be trusted."""
 
+from ._colluder_detector import ColluderDetector
 from ._dawid_skene import DawidSkene
 from ._majority_vote import MajorityVote
+from ._spammer_detector import SpammerDetector
 
-__all__ = ["DawidSkene", "MajorityVote"]
+__all__ = ["ColluderDetector", "DawidSkene", "MajorityVote", "SpammerDetector"]
