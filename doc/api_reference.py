@@ -45,6 +45,7 @@ API_REFERENCE = [
         "names": [
             "ColluderDetector",
             "DawidSkene",
+            "GroupAwareDawidSkene",
             "MajorityVote",
             "SpammerDetector",
         ],

@@ -254,6 +254,8 @@ METHODS_PATTERNS = {
 AGGREGATION = ("sklearn_l2d.aggregation",)
 
 AGGREGATION_DIFFERENT = {
+    ("Parameters", "prior"): {"it counts on two levels": "GroupAwareDawidSkene"},
+    ("Parameters", "class_prior"): {"it cannot be given": "GroupAwareDawidSkene"},
     ("Attributes", "scores_"): {"another thing is suspicious": "ColluderDetector"},
 }
 

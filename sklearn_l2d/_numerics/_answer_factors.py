@@ -81,11 +81,11 @@ def answer_factors(votes, max_iter, tol):
 
     part, total, inverse = evidence(factor)
     others = total[votes.item] - part[votes.annotator, votes.label]
-    square = np.empty((n_annotators, rank, rank))
+    chance = np.zeros(n_annotators)
     for r in range(rank):
-        for s in range(rank):
-            square[:, r, s] = np.bincount(votes.annotator, others[:, r] * others[:, s], minlength=n_annotators)
-    noise = np.einsum("acc->a", own_covariance) * np.einsum("ars,ast,atr->a", inverse, square, inverse)
+        effect = (others * inverse[votes.annotator, :, r]).sum(1)
+        chance += np.bincount(votes.annotator, effect**2, minlength=n_annotators)
+    noise = np.einsum("acc->a", own_covariance) * chance
     shared = (np.bincount(votes.item, minlength=len(votes)) > 1)[votes.item]
     n_shared = np.bincount(votes.annotator[shared], minlength=n_annotators)
     return AnswerFactors(factor, noise, n_shared, n_iter, converged)

@@ -2,7 +2,8 @@
 
 from ._colluder_detector import ColluderDetector
 from ._dawid_skene import DawidSkene
+from ._group_aware_dawid_skene import GroupAwareDawidSkene
 from ._majority_vote import MajorityVote
 from ._spammer_detector import SpammerDetector
 
-__all__ = ["ColluderDetector", "DawidSkene", "MajorityVote", "SpammerDetector"]
+__all__ = ["ColluderDetector", "DawidSkene", "GroupAwareDawidSkene", "MajorityVote", "SpammerDetector"]
