@@ -46,6 +46,7 @@ API_REFERENCE = [
             "ColluderDetector",
             "DawidSkene",
             "GroupAwareDawidSkene",
+            "MMSR",
             "MajorityVote",
             "SpammerDetector",
         ],

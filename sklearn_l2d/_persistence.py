@@ -35,6 +35,7 @@ _KNOWN = {
         "sklearn_l2d.aggregation._dawid_skene": ["DawidSkene"],
         "sklearn_l2d.aggregation._group_aware_dawid_skene": ["GroupAwareDawidSkene"],
         "sklearn_l2d.aggregation._majority_vote": ["MajorityVote"],
+        "sklearn_l2d.aggregation._mmsr": ["MMSR"],
         "sklearn_l2d.aggregation._spammer_detector": ["SpammerDetector"],
         "sklearn_l2d.cluster._agreement_clustering": ["AgreementClustering"],
         "sklearn_l2d.cluster._annotator_lda": ["AnnotationNet", "AnnotatorLDA"],

@@ -8,7 +8,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
-from sklearn_l2d.aggregation import ColluderDetector, DawidSkene, GroupAwareDawidSkene, MajorityVote, SpammerDetector
+from sklearn_l2d.aggregation import (
+    MMSR,
+    ColluderDetector,
+    DawidSkene,
+    GroupAwareDawidSkene,
+    MajorityVote,
+    SpammerDetector,
+)
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
 from sklearn_l2d.crowd import CCEMClassifier, NetClassifier
 from sklearn_l2d.deferral import (
@@ -89,6 +96,7 @@ INSTANCES = [
     Instance(
         GroupAwareDawidSkene(1, tol=0.01), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES
     ),
+    Instance(MMSR(tol=0.05), "aggregator", grid={"trim": [0.0, 0.3]}, expected_failed_checks=_VOTES),
     Instance(SpammerDetector(0.4, min_answers=2), "detector"),
     Instance(ColluderDetector(min_excess=0.9, min_overlap=2), "detector"),
     Instance(

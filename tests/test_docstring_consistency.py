@@ -254,6 +254,9 @@ METHODS_PATTERNS = {
 AGGREGATION = ("sklearn_l2d.aggregation",)
 
 AGGREGATION_DIFFERENT = {
+    ("Attributes", "history_"): {"it has no objective": "MMSR"},
+    ("Parameters", "max_iter"): {"rounds are cheap": "MMSR"},
+    ("Parameters", "tol"): {"it is told by skills": "MMSR"},
     ("Parameters", "prior"): {"it counts on two levels": "GroupAwareDawidSkene"},
     ("Parameters", "class_prior"): {"it cannot be given": "GroupAwareDawidSkene"},
     ("Attributes", "scores_"): {"another thing is suspicious": "ColluderDetector"},

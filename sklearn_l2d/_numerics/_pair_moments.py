@@ -6,9 +6,11 @@ from scipy.linalg import eigh
 from ._crowd_em import answer_matrix
 
 
-def pair_agreement(votes):
-    """Number of common items (M, M) of every pair of annotators, and of those with equal answers."""
+def pair_agreement(votes, weight=None):
+    """Number of common items (M, M) of every pair of annotators, and of those with equal answers, by weight."""
     answers, n_classes = answer_matrix(votes), len(votes.classes)
+    if weight is not None:
+        answers.data *= np.sqrt(weight)[votes.item]
     by_class = [answers[:, c::n_classes] for c in range(n_classes)]
     answered = sum(by_class[1:], by_class[0])
     alike = sum((mine.T @ mine).toarray() for mine in by_class)

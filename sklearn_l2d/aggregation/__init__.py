@@ -4,6 +4,7 @@ from ._colluder_detector import ColluderDetector
 from ._dawid_skene import DawidSkene
 from ._group_aware_dawid_skene import GroupAwareDawidSkene
 from ._majority_vote import MajorityVote
+from ._mmsr import MMSR
 from ._spammer_detector import SpammerDetector
 
-__all__ = ["ColluderDetector", "DawidSkene", "GroupAwareDawidSkene", "MajorityVote", "SpammerDetector"]
+__all__ = ["MMSR", "ColluderDetector", "DawidSkene", "GroupAwareDawidSkene", "MajorityVote", "SpammerDetector"]
