@@ -32,6 +32,7 @@ _KNOWN = {
         "sklearn_l2d._torch._net": ["TargetNet"],
         "sklearn_l2d._torch._population_net": ["Population", "PopulationNet"],
         "sklearn_l2d.aggregation._colluder_detector": ["ColluderDetector"],
+        "sklearn_l2d.aggregation._community_dawid_skene": ["CommunityDawidSkene"],
         "sklearn_l2d.aggregation._dawid_skene": ["DawidSkene"],
         "sklearn_l2d.aggregation._group_aware_dawid_skene": ["GroupAwareDawidSkene"],
         "sklearn_l2d.aggregation._majority_vote": ["MajorityVote"],

@@ -11,6 +11,7 @@ from sklearn_l2d import AnnotatorLDA
 from sklearn_l2d.aggregation import (
     MMSR,
     ColluderDetector,
+    CommunityDawidSkene,
     DawidSkene,
     GroupAwareDawidSkene,
     MajorityVote,
@@ -95,6 +96,12 @@ INSTANCES = [
     ),
     Instance(
         GroupAwareDawidSkene(1, tol=0.01), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES
+    ),
+    Instance(
+        CommunityDawidSkene(2, tol=0.01),
+        "aggregator",
+        grid={"n_communities": [1, 2]},
+        expected_failed_checks=_VOTES,
     ),
     Instance(MMSR(tol=0.05), "aggregator", grid={"trim": [0.0, 0.3]}, expected_failed_checks=_VOTES),
     Instance(SpammerDetector(0.4, min_answers=2), "detector"),

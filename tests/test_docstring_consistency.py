@@ -257,8 +257,11 @@ AGGREGATION_DIFFERENT = {
     ("Attributes", "history_"): {"it has no objective": "MMSR"},
     ("Parameters", "max_iter"): {"rounds are cheap": "MMSR"},
     ("Parameters", "tol"): {"it is told by skills": "MMSR"},
-    ("Parameters", "prior"): {"it counts on two levels": "GroupAwareDawidSkene"},
-    ("Parameters", "class_prior"): {"it cannot be given": "GroupAwareDawidSkene"},
+    ("Parameters", "prior"): {
+        "it counts on two levels": "GroupAwareDawidSkene",
+        "there are no coins": "CommunityDawidSkene",
+    },
+    ("Parameters", "class_prior"): {"it cannot be given": "CommunityDawidSkene GroupAwareDawidSkene"},
     ("Attributes", "scores_"): {"another thing is suspicious": "ColluderDetector"},
 }
 

@@ -1,10 +1,19 @@
 """What is true, from votes alone: consensus labels with probabilities, and how far each annotator can be trusted."""
 
 from ._colluder_detector import ColluderDetector
+from ._community_dawid_skene import CommunityDawidSkene
 from ._dawid_skene import DawidSkene
 from ._group_aware_dawid_skene import GroupAwareDawidSkene
 from ._majority_vote import MajorityVote
 from ._mmsr import MMSR
 from ._spammer_detector import SpammerDetector
 
-__all__ = ["MMSR", "ColluderDetector", "DawidSkene", "GroupAwareDawidSkene", "MajorityVote", "SpammerDetector"]
+__all__ = [
+    "MMSR",
+    "ColluderDetector",
+    "CommunityDawidSkene",
+    "DawidSkene",
+    "GroupAwareDawidSkene",
+    "MajorityVote",
+    "SpammerDetector",
+]
