@@ -8,12 +8,12 @@ from ._majority_vote import MajorityVote
 from ._mmsr import MMSR
 from ._spammer_detector import SpammerDetector
 
-__all__ = [
-    "MMSR",
+__all__ = [  # noqa: RUF022 - in plain order, not capitals first
     "ColluderDetector",
     "CommunityDawidSkene",
     "DawidSkene",
     "GroupAwareDawidSkene",
+    "MMSR",
     "MajorityVote",
     "SpammerDetector",
 ]

@@ -68,9 +68,10 @@ class ColluderDetector(BaseDetector):
     again, until the side stands still. A last fit, of rank C^2, forecasts how much the suspects should agree. The score
     is the negative mean of what each of them agrees beyond that with the other suspects.
 
-    There must be more honest annotators than colluders, or some that are `trusted`; and more than C^2 honest ones, for
-    fewer do not determine the table: a warning then says that flags are no evidence. With a majority of colluders and
-    nobody trusted, the detector flags nobody, or honest people.
+    There must be more honest annotators than colluders, or some that are `trusted`: with a majority of colluders and
+    nobody trusted, nobody is flagged, or honest people are. And there must be more than C^2 honest ones, for fewer do
+    not determine the table: then brazen colluders are still found, but others may not be, and a warning says that the
+    flags are no evidence.
 
     Note the axes: annotators are the *columns* of `X`, and there is one flag per column.
 

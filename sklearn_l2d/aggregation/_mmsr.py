@@ -67,7 +67,8 @@ def robust_rank_one(table, weights, trim, max_iter, tol):
     while len(history) < max_iter and not (history and history[-1] <= tol):
         other = np.where(np.abs(skill) < _LEAST, _LEAST, skill)
         found = trimmed_mean(table / other, weights * other**2, skill, n_trimmed)
-        step = (np.clip(found, -1.0, 1.0) - skill) / 2  # whole steps overshoot, for everybody moves at once
+        # whole steps overshoot, for everybody moves at once; what is trimmed can go in circles, which small steps end
+        step = (np.clip(found, -1.0, 1.0) - skill) / (2 + len(history) / 20)
         skill = skill + step
         history.append(float(np.abs(step).max()))
     return skill, history
@@ -96,7 +97,7 @@ class MMSR(BaseAggregator):
     max_iter : int, default=500
         Largest number of iterations.
 
-    tol : float, default=1e-4
+    tol : float, default=1e-3
         Largest change of a skill at which the iterations end.
 
     ties : {"lowest", "random"}, default="lowest"
@@ -173,7 +174,7 @@ class MMSR(BaseAggregator):
         *,
         trim=0.2,
         max_iter=500,
-        tol=1e-4,
+        tol=1e-3,
         ties="lowest",
         missing_label=None,
         unlabeled_label=None,
