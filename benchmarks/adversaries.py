@@ -69,11 +69,10 @@ def spammers(seeds):
             figures.append([*found(detector.labels_, adversaries), *consensus])
         rows.append([f"{share:.1f}", *map(mean, np.transpose(figures))])
     columns = ["share", "sensitivity", "specificity", "majority", "without flagged", "Dawid-Skene", "without flagged"]
-    table(
-        "Spammers, 20 annotators, 4 classes, 10,000 items (tutorial: a few pass for honest, all honest ones are kept)",
-        columns,
-        rows,
+    title = (
+        "Spammers, 20 annotators, 4 classes, 10,000 items (tutorial: a few pass for honest, all honest ones are kept)"
     )
+    table(title, columns, rows)
 
 
 def colluders(seeds):
@@ -97,11 +96,8 @@ def colluders(seeds):
             rows.append([n_honest, "yes" if n_honest > 9 else "no", p_corr, *map(mean, np.transpose(figures))])
     columns = ["honest", "> K^2", "p_corr", "sensitivity", "specificity", "one trusted: sens.", "spec."]
     columns += ["majority", "Dawid-Skene", "MMSR, trim .45", "Dawid-Skene without flagged"]
-    table(
-        "Colluders, 60 annotators, 3 classes, 5,000 items (tutorial: needs more than K^2 = 9 honest ones)",
-        columns,
-        rows,
-    )
+    title = "Colluders, 60 annotators, 3 classes, 5,000 items (tutorial: needs more than K^2 = 9 honest ones)"
+    table(title, columns, rows)
 
 
 def groups(seeds):
@@ -118,11 +114,8 @@ def groups(seeds):
     rows = [
         [name, mean(values), f"{np.std(values):.3f}"] for name, values in zip(names, np.transpose(figures), strict=True)
     ]
-    table(
-        "Dependent annotators: 40 in 5 groups, 3 classes, 5,000 items (tutorial: group-aware beats plain)",
-        ["method", "accuracy", "sd"],
-        rows,
-    )
+    title = "Dependent annotators: 40 in 5 groups, 3 classes, 5,000 items (tutorial: group-aware beats plain)"
+    table(title, ["method", "accuracy", "sd"], rows)
 
 
 def real_sets(seeds):
