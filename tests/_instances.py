@@ -14,14 +14,19 @@ from sklearn_l2d.aggregation import (
     GLAD,
     KOS,
     MACE,
+    MMSR,
+    ColluderDetector,
+    CommunityDawidSkene,
     CoupledNMF,
     DawidSkene,
+    GroupAwareDawidSkene,
     HierarchicalDawidSkene,
     MajorityVote,
     MaxMarginMajorityVote,
     MinimaxEntropy,
     MultiSPA,
     ProjectedGradientOneCoin,
+    SpammerDetector,
     SpectralDawidSkene,
     SymmetricNMF,
     TensorADMM,
@@ -56,7 +61,8 @@ class Instance:
     """
 
     estimator: BaseEstimator
-    kind: str  # "aggregator", "annotator", "encoder", "clusterer", "roster", "classifier", "crowd" or "deferrer"
+    # "aggregator", "annotator", "detector", "encoder", "clusterer", "roster", "classifier", "crowd" or "deferrer"
+    kind: str
     grid: dict = field(default_factory=dict)
     expected_failed_checks: dict = field(default_factory=dict)
     n_classes: int | None = None  # None takes any number, 2 no more
@@ -181,6 +187,18 @@ INSTANCES = [
     ),
     Instance(SymmetricNMF(max_iter=20), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES),
     Instance(TensorADMM(max_iter=20), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES),
+    Instance(
+        GroupAwareDawidSkene(1, tol=0.01), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES
+    ),
+    Instance(
+        CommunityDawidSkene(2, tol=0.01),
+        "aggregator",
+        grid={"n_communities": [1, 2]},
+        expected_failed_checks=_VOTES,
+    ),
+    Instance(MMSR(tol=0.05), "aggregator", grid={"trim": [0.0, 0.3]}, expected_failed_checks=_VOTES),
+    Instance(SpammerDetector(0.4, min_answers=2), "detector"),
+    Instance(ColluderDetector(min_excess=0.9, min_overlap=2), "detector"),
     Instance(
         NetClassifier((16,), max_epochs=20, random_state=0),
         "classifier",
@@ -322,7 +340,7 @@ def of_kind(kind):
 
 def fitted_to(*data):
     """Instances that are fitted to "X", to "y" (labels or counts), or to both."""
-    given = {"clusterer": {"X"}, "roster": set(), "aggregator": set(), "crowd": {"X"}}
+    given = {"clusterer": {"X"}, "roster": set(), "detector": set(), "aggregator": set(), "crowd": {"X"}}
     return [instance for instance in INSTANCES if given.get(instance.kind, {"X", "y"}) >= set(data)]
 
 
@@ -383,7 +401,7 @@ def fit(instance, estimator, crowd):
         return estimator.fit(crowd.X, crowd.counts)
     if instance.kind == "clusterer":
         return estimator.fit(crowd.X)
-    if instance.kind in ("roster", "aggregator"):
+    if instance.kind in ("roster", "detector", "aggregator"):
         return estimator.fit(votes_for(instance, crowd))
     if instance.kind == "classifier":
         return estimator.fit(crowd.X, crowd.y)
@@ -414,6 +432,8 @@ def outputs(instance, estimator, crowd):
             "score": np.array(estimator.score(annotations)),
             "confusion_matrices": estimator.confusion_matrices_,
         }
+    if instance.kind == "detector":
+        return {"labels": estimator.labels_, "scores": estimator.scores_}
     if instance.kind == "roster":
         return {"labels": estimator.labels_, "agreement": estimator.agreement_}
     if instance.kind == "classifier":

@@ -262,31 +262,44 @@ AGGREGATION = ("sklearn_l2d.aggregation",)
 AGGREGATION_DIFFERENT = {
     ("Parameters", "inference"): {"its default is variational": "MACE"},
     ("Attributes", "strength_"): {"there are penalties": "MinimaxEntropy"},
-    ("Attributes", "history_"): {"there is no single objective": "HierarchicalDawidSkene"},
+    ("Attributes", "history_"): {
+        "there is no single objective": "HierarchicalDawidSkene",
+        "it has no objective": "MMSR",
+    },
     ("Attributes", "n_features_in_"): {"there may be counts": "MajorityVote"},
     ("Parameters", "prior"): {
+        "it counts on two levels": "GroupAwareDawidSkene",
+        "there are no coins": "CommunityDawidSkene",
         "outcomes are knowing and spamming": "MACE",
         "they join what moments told": "CoupledNMF MultiSPA ProjectedGradientOneCoin SpectralDawidSkene SymmetricNMF "
         "TensorADMM",
     },
     ("Parameters", "tol"): {
+        "it is told by skills": "MMSR",
         "changes are probabilities": "HierarchicalDawidSkene",
         "the objective is that of pairs": "CoupledNMF",
         "it is a square": "ProjectedGradientOneCoin TensorADMM",
         "it is a share": "SymmetricNMF",
         "there is no objective": "KOS",
     },
+    ("Parameters", "max_iter"): {"rounds are cheap": "MMSR"},
+    ("Parameters", "class_prior"): {"it cannot be given": "CommunityDawidSkene GroupAwareDawidSkene"},
+    ("Attributes", "scores_"): {"another thing is suspicious": "ColluderDetector"},
 }
 
 AGGREGATION_METHODS_DIFFERENT = {
     "X": {
         "annotators come by name": "BaseAggregator.predict",
         "as there": "BaseAggregator.predict_proba BaseAggregator.score BaseAggregator.transform GLAD.item_difficulty",
-        "as in a fit": "BaseAggregator.fit_predict",
+        "as in a fit": "BaseAggregator.fit_predict BaseDetector.fit_predict",
+        "annotators are judged": "BaseDetector.remove_flagged",
         "the items are new": "DawidSkene.partial_fit",
     },
     "sample_weight": {"it is described there": "BaseAggregator.fit"},
-    "y": {"it is described there": "BaseAggregator.fit"},
+    "y": {
+        "it is described there": "BaseAggregator.fit",
+        "it is ignored": "BaseDetector.fit BaseDetector.fit_predict",
+    },
 }
 
 

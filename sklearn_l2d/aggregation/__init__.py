@@ -5,34 +5,44 @@ had the best mean rank, and was never more than .003 below a majority whose ties
 more where annotators are independent given the truth; where most of them are wrong alike, trust the majority.
 """
 
+from ._colluder_detector import ColluderDetector
+from ._community_dawid_skene import CommunityDawidSkene
 from ._coupled_nmf import CoupledNMF
 from ._dawid_skene import DawidSkene
 from ._glad import GLAD
+from ._group_aware_dawid_skene import GroupAwareDawidSkene
 from ._hierarchical_dawid_skene import HierarchicalDawidSkene
 from ._kos import KOS
 from ._mace import MACE
 from ._majority_vote import MajorityVote
 from ._max_margin_majority_vote import MaxMarginMajorityVote
 from ._minimax_entropy import MinimaxEntropy
+from ._mmsr import MMSR
 from ._multi_spa import MultiSPA
 from ._projected_gradient_one_coin import ProjectedGradientOneCoin
+from ._spammer_detector import SpammerDetector
 from ._spectral_dawid_skene import SpectralDawidSkene
 from ._symmetric_nmf import SymmetricNMF
 from ._tensor_admm import TensorADMM
 from ._weighted_majority_vote import WeightedMajorityVote
 
 __all__ = [  # noqa: RUF022 - in plain order, not capitals first
+    "ColluderDetector",
+    "CommunityDawidSkene",
     "CoupledNMF",
     "DawidSkene",
     "GLAD",
+    "GroupAwareDawidSkene",
     "HierarchicalDawidSkene",
     "KOS",
     "MACE",
+    "MMSR",
     "MajorityVote",
     "MaxMarginMajorityVote",
     "MinimaxEntropy",
     "MultiSPA",
     "ProjectedGradientOneCoin",
+    "SpammerDetector",
     "SpectralDawidSkene",
     "SymmetricNMF",
     "TensorADMM",

@@ -268,19 +268,7 @@ class BaseAggregator(TransformerMixin, Estimator):
     def _votes(self, X):
         """`Votes` of the annotators of the fit, who come first, and of new ones; of known classes."""
         votes = answers_among(X, self.classes_, self.missing_label, unknown="left out")
-        known, names = self.annotators_.tolist(), votes.annotators.tolist()
-        if not (is_frame(X) or isinstance(X, Votes)) or are_numbers(names, known):
-            if len(names) != len(known):
-                raise ValueError(
-                    f"X has {len(names)} features, but {type(self).__name__} is expecting {len(known)} features as "
-                    "input: one column per annotator in the order of annotators_, or a DataFrame with their names."
-                )
-            return placed(votes, np.arange(len(known)), self.annotators_)
-        place = {name: position for position, name in enumerate(known)}
-        places = np.array([place.setdefault(name, len(place)) for name in names], dtype=np.int64)
-        everybody = np.empty(len(place), dtype=object)
-        everybody[:] = list(place)
-        return placed(votes, places, everybody)
+        return seated(votes, X, self)
 
     def _draws(self, votes):
         """Random numbers (n, C) that belong to an item's answers, so that a row alone gets what it gets in a batch."""
@@ -358,3 +346,30 @@ def allowed_classes(labels, known, classes):
             )
         allowed[known] = labels[:, None] == classes
     return allowed
+
+
+def seated(votes, X, estimator):
+    """The same votes among the annotators of a fit, who come first, and new ones.
+
+    Parameters
+    ----------
+    votes : Votes
+        Made of `X`.
+    X : array-like, DataFrame or Votes
+        What has names is matched by them; else its columns are those of the fit.
+    estimator : estimator
+        With `annotators_`.
+    """
+    known, names = estimator.annotators_.tolist(), votes.annotators.tolist()
+    if not (is_frame(X) or isinstance(X, Votes)) or are_numbers(names, known):
+        if len(names) != len(known):
+            raise ValueError(
+                f"X has {len(names)} features, but {type(estimator).__name__} is expecting {len(known)} features as "
+                "input: one column per annotator in the order of annotators_, or a DataFrame with their names."
+            )
+        return placed(votes, np.arange(len(known)), estimator.annotators_)
+    place = {name: position for position, name in enumerate(known)}
+    places = np.array([place.setdefault(name, len(place)) for name in names], dtype=np.int64)
+    everybody = np.empty(len(place), dtype=object)
+    everybody[:] = list(place)
+    return placed(votes, places, everybody)
