@@ -43,6 +43,8 @@ API_REFERENCE = [
         "title": "What is true",
         "summary": "Consensus labels and the reliability of annotators, from votes alone.",
         "names": [
+            "CROWDLAB",
+            "ConsensusClassifier",
             "DawidSkene",
             "MajorityVote",
         ],

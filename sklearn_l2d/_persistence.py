@@ -31,6 +31,8 @@ _KNOWN = {
         "sklearn_l2d._torch._modules": ["AgnosticRejector", "Behaviours", "Single", "build_ensemble"],
         "sklearn_l2d._torch._net": ["TargetNet"],
         "sklearn_l2d._torch._population_net": ["Population", "PopulationNet"],
+        "sklearn_l2d.aggregation._consensus_classifier": ["ConsensusClassifier"],
+        "sklearn_l2d.aggregation._crowdlab": ["CROWDLAB"],
         "sklearn_l2d.aggregation._dawid_skene": ["DawidSkene"],
         "sklearn_l2d.aggregation._majority_vote": ["MajorityVote"],
         "sklearn_l2d.cluster._agreement_clustering": ["AgreementClustering"],

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
-from sklearn_l2d.aggregation import DawidSkene, MajorityVote
+from sklearn_l2d.aggregation import CROWDLAB, ConsensusClassifier, DawidSkene, MajorityVote
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
 from sklearn_l2d.crowd import CCEMClassifier, NetClassifier
 from sklearn_l2d.deferral import (
@@ -33,12 +33,13 @@ from sklearn_l2d.deferral import (
 class Instance:
     """An unfitted estimator and how the common tests treat it.
 
-    `kind` says what the estimator is fitted to and what it answers (`fit`, `outputs`); `grid` holds parameters to
+    `kind` says what the estimator is fitted to and what it answers (`fit`, `outputs`): "aggregator", "annotator",
+    "classifier", "clusterer", "consensus", "crowd", "deferrer", "encoder" or "roster"; `grid` holds parameters to
     search; `expected_failed_checks` gives the reason for each check of scikit-learn that is known to fail.
     """
 
     estimator: BaseEstimator
-    kind: str  # "aggregator", "annotator", "encoder", "clusterer", "roster", "classifier", "crowd" or "deferrer"
+    kind: str
     grid: dict = field(default_factory=dict)
     expected_failed_checks: dict = field(default_factory=dict)
 
@@ -85,6 +86,8 @@ INSTANCES = [
         grid={"prior": [0.1, 1.0]},
         expected_failed_checks=_VOTES,
     ),
+    Instance(ConsensusClassifier(MajorityVote()), "consensus", grid={"aggregator": [None, MajorityVote()]}),
+    Instance(CROWDLAB(cv=2, random_state=0), "consensus", grid={"cv": [2, 3]}),
     Instance(
         NetClassifier((16,), max_epochs=20, random_state=0),
         "classifier",
@@ -217,7 +220,7 @@ def of_kind(kind):
 
 def fitted_to(*data):
     """Instances that are fitted to "X", to "y" (labels or counts), or to both."""
-    given = {"clusterer": {"X"}, "roster": set(), "aggregator": set(), "crowd": {"X"}}
+    given = {"clusterer": {"X"}, "roster": set(), "aggregator": set(), "consensus": {"X"}, "crowd": {"X"}}
     return [instance for instance in INSTANCES if given.get(instance.kind, {"X", "y"}) >= set(data)]
 
 
@@ -271,7 +274,7 @@ def fit(instance, estimator, crowd):
         return estimator.fit(crowd.annotations)
     if instance.kind == "classifier":
         return estimator.fit(crowd.X, crowd.y)
-    if instance.kind == "crowd":
+    if instance.kind in ("consensus", "crowd"):
         return estimator.fit(crowd.X, annotations=crowd.annotations)
     return estimator.fit(crowd.X, crowd.y, annotations=crowd.annotations)
 
@@ -299,7 +302,7 @@ def outputs(instance, estimator, crowd):
         }
     if instance.kind == "roster":
         return {"labels": estimator.labels_, "agreement": estimator.agreement_}
-    if instance.kind == "classifier":
+    if instance.kind in ("classifier", "consensus"):
         return {"predict": estimator.predict(X), "predict_proba": estimator.predict_proba(X)}
     if instance.kind == "crowd":
         return {
