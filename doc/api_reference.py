@@ -45,6 +45,7 @@ API_REFERENCE = [
         "names": [
             "CROWDLAB",
             "ConsensusClassifier",
+            "CrowdRegressor",
             "DawidSkene",
             "MajorityVote",
         ],

@@ -32,6 +32,7 @@ _KNOWN = {
         "sklearn_l2d._torch._net": ["TargetNet"],
         "sklearn_l2d._torch._population_net": ["Population", "PopulationNet"],
         "sklearn_l2d.aggregation._consensus_classifier": ["ConsensusClassifier"],
+        "sklearn_l2d.aggregation._crowd_regressor": ["CrowdRegressor"],
         "sklearn_l2d.aggregation._crowdlab": ["CROWDLAB"],
         "sklearn_l2d.aggregation._dawid_skene": ["DawidSkene"],
         "sklearn_l2d.aggregation._majority_vote": ["MajorityVote"],

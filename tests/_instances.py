@@ -8,7 +8,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
-from sklearn_l2d.aggregation import CROWDLAB, ConsensusClassifier, DawidSkene, MajorityVote
+from sklearn_l2d.aggregation import CROWDLAB, ConsensusClassifier, CrowdRegressor, DawidSkene, MajorityVote
+from sklearn_l2d.annotations import encode_votes
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
 from sklearn_l2d.crowd import CCEMClassifier, NetClassifier
 from sklearn_l2d.deferral import (
@@ -34,8 +35,9 @@ class Instance:
     """An unfitted estimator and how the common tests treat it.
 
     `kind` says what the estimator is fitted to and what it answers (`fit`, `outputs`): "aggregator", "annotator",
-    "classifier", "clusterer", "consensus", "crowd", "deferrer", "encoder" or "roster"; `grid` holds parameters to
-    search; `expected_failed_checks` gives the reason for each check of scikit-learn that is known to fail.
+    "classifier", "clusterer", "consensus", "crowd", "deferrer", "encoder", "numbers" or "roster"; `grid` holds
+    parameters to search; `expected_failed_checks` gives the reason for each check of scikit-learn that is known to
+    fail.
     """
 
     estimator: BaseEstimator
@@ -85,6 +87,12 @@ INSTANCES = [
         "aggregator",
         grid={"prior": [0.1, 1.0]},
         expected_failed_checks=_VOTES,
+    ),
+    Instance(
+        CrowdRegressor("low_rank", bias=True, tol=0.1),
+        "numbers",
+        grid={"method": ["gaussian", "mean"]},
+        expected_failed_checks={"check_supervised_y_no_nan": "NaN marks an unknown truth"},
     ),
     Instance(ConsensusClassifier(MajorityVote()), "consensus", grid={"aggregator": [None, MajorityVote()]}),
     Instance(CROWDLAB(cv=2, random_state=0), "consensus", grid={"cv": [2, 3]}),
@@ -220,7 +228,14 @@ def of_kind(kind):
 
 def fitted_to(*data):
     """Instances that are fitted to "X", to "y" (labels or counts), or to both."""
-    given = {"clusterer": {"X"}, "roster": set(), "aggregator": set(), "consensus": {"X"}, "crowd": {"X"}}
+    given = {
+        "clusterer": {"X"},
+        "roster": set(),
+        "aggregator": set(),
+        "consensus": {"X"},
+        "crowd": {"X"},
+        "numbers": set(),
+    }
     return [instance for instance in INSTANCES if given.get(instance.kind, {"X", "y"}) >= set(data)]
 
 
@@ -264,12 +279,23 @@ def make_crowd(n_samples=60, n_experts=5, labels=(0, 1, 2), random_state=0):
     )
 
 
+def answers_in_numbers(crowd):
+    """The annotations of a crowd as a table of floats, NaN where they are missing."""
+    votes = encode_votes(crowd.annotations, classes=crowd.labels)
+    codes = votes.to_codes().astype(float)
+    codes[codes < 0] = np.nan
+    frame = hasattr(crowd.annotations, "columns")
+    return type(crowd.annotations)(codes, columns=votes.annotators) if frame else codes
+
+
 def fit(instance, estimator, crowd):
     """Fit an estimator of the kind of `instance` to the crowd."""
     if instance.kind == "annotator":
         return estimator.fit(crowd.X, crowd.counts)
     if instance.kind == "clusterer":
         return estimator.fit(crowd.X)
+    if instance.kind == "numbers":
+        return estimator.fit(answers_in_numbers(crowd))
     if instance.kind in ("roster", "aggregator"):
         return estimator.fit(crowd.annotations)
     if instance.kind == "classifier":
@@ -300,6 +326,8 @@ def outputs(instance, estimator, crowd):
             "score": np.array(estimator.score(annotations)),
             "confusion_matrices": estimator.confusion_matrices_,
         }
+    if instance.kind == "numbers":
+        return {"predict": estimator.predict(answers_in_numbers(crowd)), "sigma": estimator.sigma_}
     if instance.kind == "roster":
         return {"labels": estimator.labels_, "agreement": estimator.agreement_}
     if instance.kind in ("classifier", "consensus"):

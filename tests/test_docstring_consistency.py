@@ -257,13 +257,16 @@ FEATURES = "CROWDLAB ConsensusClassifier"
 
 AGGREGATION_DIFFERENT = {
     ("Parameters", "classifier"): {"its probabilities are taken out of fold": "CROWDLAB"},
+    ("Parameters", "max_iter"): {"many are cheap": "CrowdRegressor"},
+    ("Parameters", "prior"): {"answers are numbers": "CrowdRegressor"},
     ("Parameters", "random_state"): {"it draws folds": "CROWDLAB"},
     ("Attributes", "n_features_in_"): {"the columns are features": FEATURES},
 }
 
 AGGREGATION_METHODS_DIFFERENT = {
     "X": {
-        "annotators come by name": "BaseAggregator.predict",
+        "answers are numbers": "CrowdRegressor.fit",
+        "annotators come by name": "BaseAggregator.predict CrowdRegressor.predict",
         "as there": "BaseAggregator.predict_proba BaseAggregator.score BaseAggregator.transform",
         "as in a fit": "BaseAggregator.fit_predict",
         "the items have features": "BaseConsensusClassifier.fit CROWDLAB.fit_predict CROWDLAB.fit_predict_proba "
@@ -280,6 +283,7 @@ AGGREGATION_METHODS_DIFFERENT = {
     "y": {
         "it is described there": "BaseAggregator.fit",
         "an AnnotatedTarget is one, too": "BaseConsensusClassifier.fit",
+        "the truth is a number": "CrowdRegressor.fit",
     },
 }
 
