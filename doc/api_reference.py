@@ -48,6 +48,7 @@ API_REFERENCE = [
             "CrowdRegressor",
             "DawidSkene",
             "MajorityVote",
+            "OrdinalConsensus",
         ],
     },
     {

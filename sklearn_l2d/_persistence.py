@@ -36,6 +36,7 @@ _KNOWN = {
         "sklearn_l2d.aggregation._crowdlab": ["CROWDLAB"],
         "sklearn_l2d.aggregation._dawid_skene": ["DawidSkene"],
         "sklearn_l2d.aggregation._majority_vote": ["MajorityVote"],
+        "sklearn_l2d.aggregation._ordinal_consensus": ["OrdinalConsensus"],
         "sklearn_l2d.cluster._agreement_clustering": ["AgreementClustering"],
         "sklearn_l2d.cluster._annotator_lda": ["AnnotationNet", "AnnotatorLDA"],
         "sklearn_l2d.cluster._beta_expert_encoder": ["BetaExpertEncoder"],

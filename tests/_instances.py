@@ -8,7 +8,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
-from sklearn_l2d.aggregation import CROWDLAB, ConsensusClassifier, CrowdRegressor, DawidSkene, MajorityVote
+from sklearn_l2d.aggregation import (
+    CROWDLAB,
+    ConsensusClassifier,
+    CrowdRegressor,
+    DawidSkene,
+    MajorityVote,
+    OrdinalConsensus,
+)
 from sklearn_l2d.annotations import encode_votes
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
 from sklearn_l2d.crowd import CCEMClassifier, NetClassifier
@@ -88,6 +95,7 @@ INSTANCES = [
         grid={"prior": [0.1, 1.0]},
         expected_failed_checks=_VOTES,
     ),
+    Instance(OrdinalConsensus(tol=1.0), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES),
     Instance(
         CrowdRegressor("low_rank", bias=True, tol=0.1),
         "numbers",

@@ -258,7 +258,7 @@ FEATURES = "CROWDLAB ConsensusClassifier"
 AGGREGATION_DIFFERENT = {
     ("Parameters", "classifier"): {"its probabilities are taken out of fold": "CROWDLAB"},
     ("Parameters", "max_iter"): {"many are cheap": "CrowdRegressor"},
-    ("Parameters", "prior"): {"answers are numbers": "CrowdRegressor"},
+    ("Parameters", "prior"): {"answers are numbers": "CrowdRegressor", "there are no coins": "OrdinalConsensus"},
     ("Parameters", "random_state"): {"it draws folds": "CROWDLAB"},
     ("Attributes", "n_features_in_"): {"the columns are features": FEATURES},
 }

@@ -5,5 +5,6 @@ from ._crowd_regressor import CrowdRegressor
 from ._crowdlab import CROWDLAB
 from ._dawid_skene import DawidSkene
 from ._majority_vote import MajorityVote
+from ._ordinal_consensus import OrdinalConsensus
 
-__all__ = ["CROWDLAB", "ConsensusClassifier", "CrowdRegressor", "DawidSkene", "MajorityVote"]
+__all__ = ["CROWDLAB", "ConsensusClassifier", "CrowdRegressor", "DawidSkene", "MajorityVote", "OrdinalConsensus"]
