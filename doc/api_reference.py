@@ -43,6 +43,7 @@ API_REFERENCE = [
         "title": "What is true",
         "summary": "Consensus labels and the reliability of annotators, from votes alone.",
         "names": [
+            "ActiveCrowdsourcing",
             "CROWDLAB",
             "ConsensusClassifier",
             "CrowdRegressor",

@@ -1,5 +1,6 @@
 """What is true, from votes alone: consensus labels with probabilities, and how far each annotator can be trusted."""
 
+from ._active_crowdsourcing import ActiveCrowdsourcing
 from ._consensus_classifier import ConsensusClassifier
 from ._crowd_regressor import CrowdRegressor
 from ._crowdlab import CROWDLAB
@@ -7,4 +8,12 @@ from ._dawid_skene import DawidSkene
 from ._majority_vote import MajorityVote
 from ._ordinal_consensus import OrdinalConsensus
 
-__all__ = ["CROWDLAB", "ConsensusClassifier", "CrowdRegressor", "DawidSkene", "MajorityVote", "OrdinalConsensus"]
+__all__ = [
+    "CROWDLAB",
+    "ActiveCrowdsourcing",
+    "ConsensusClassifier",
+    "CrowdRegressor",
+    "DawidSkene",
+    "MajorityVote",
+    "OrdinalConsensus",
+]
