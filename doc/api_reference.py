@@ -107,7 +107,9 @@ API_REFERENCE = [
         "names": [
             "annotation_perplexity",
             "answers_accuracy_curve",
+            "confusion_by_group",
             "consensus_agreement",
+            "consensus_parity",
             "coverage_accuracy_auc",
             "coverage_accuracy_curve",
             "coverage_accuracy_points",
