@@ -44,6 +44,7 @@ API_REFERENCE = [
         "summary": "Consensus labels and the reliability of annotators, from votes alone.",
         "names": [
             "ActiveCrowdsourcing",
+            "BradleyTerry",
             "CROWDLAB",
             "ConsensusClassifier",
             "CrowdRegressor",

@@ -32,6 +32,7 @@ _KNOWN = {
         "sklearn_l2d._torch._net": ["TargetNet"],
         "sklearn_l2d._torch._population_net": ["Population", "PopulationNet"],
         "sklearn_l2d.aggregation._active_crowdsourcing": ["ActiveCrowdsourcing"],
+        "sklearn_l2d.aggregation._bradley_terry": ["BradleyTerry"],
         "sklearn_l2d.aggregation._consensus_classifier": ["ConsensusClassifier"],
         "sklearn_l2d.aggregation._crowd_regressor": ["CrowdRegressor"],
         "sklearn_l2d.aggregation._crowdlab": ["CROWDLAB"],

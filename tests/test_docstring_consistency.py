@@ -258,14 +258,32 @@ FEATURES = "CROWDLAB ConsensusClassifier"
 AGGREGATION_DIFFERENT = {
     ("Parameters", "classifier"): {"its probabilities are taken out of fold": "CROWDLAB"},
     ("Parameters", "max_iter"): {"many are cheap": "CrowdRegressor"},
-    ("Parameters", "prior"): {"answers are numbers": "CrowdRegressor", "there are no coins": "OrdinalConsensus"},
-    ("Parameters", "random_state"): {"it draws folds": "CROWDLAB"},
+    ("Parameters", "prior"): {
+        "answers are numbers": "CrowdRegressor",
+        "there are no coins": "OrdinalConsensus",
+        "items are compared": "BradleyTerry",
+    },
+    ("Parameters", "tol"): {"items are compared": "BradleyTerry"},
+    ("Attributes", "annotators_"): {"they are optional": "BradleyTerry"},
+    ("Parameters", "aggregator"): {"it learns online": "ActiveCrowdsourcing"},
+    ("Parameters", "random_state"): {
+        "it draws folds": "CROWDLAB",
+        "it draws whom to ask": "ActiveCrowdsourcing",
+    },
+    ("Attributes", "aggregator_"): {"there are always votes": "ActiveCrowdsourcing"},
     ("Attributes", "n_features_in_"): {"the columns are features": FEATURES},
 }
 
 AGGREGATION_METHODS_DIFFERENT = {
     "X": {
         "answers are numbers": "CrowdRegressor.fit",
+        "the first item is the winner": "BradleyTerry.fit",
+        "two items are compared": "BradleyTerry.predict_proba",
+        "everybody has a column": "ActiveCrowdsourcing.fit",
+        "there are no answers but these": "ActiveCrowdsourcing.is_done ActiveCrowdsourcing.predict "
+        "ActiveCrowdsourcing.predict_proba",
+        "old answers count, too": "ActiveCrowdsourcing.partial_fit",
+        "there are items without answers": "ActiveCrowdsourcing.suggest",
         "annotators come by name": "BaseAggregator.predict CrowdRegressor.predict",
         "as there": "BaseAggregator.predict_proba BaseAggregator.score BaseAggregator.transform",
         "as in a fit": "BaseAggregator.fit_predict",
@@ -281,7 +299,8 @@ AGGREGATION_METHODS_DIFFERENT = {
         "annotators come by name": "CROWDLAB.predict_proba",
     },
     "y": {
-        "it is described there": "BaseAggregator.fit",
+        "it is described there": "ActiveCrowdsourcing.fit BaseAggregator.fit",
+        "it is ignored": "BradleyTerry.fit",
         "an AnnotatedTarget is one, too": "BaseConsensusClassifier.fit",
         "the truth is a number": "CrowdRegressor.fit",
     },

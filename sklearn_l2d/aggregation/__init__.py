@@ -1,6 +1,7 @@
 """What is true, from votes alone: consensus labels with probabilities, and how far each annotator can be trusted."""
 
 from ._active_crowdsourcing import ActiveCrowdsourcing
+from ._bradley_terry import BradleyTerry
 from ._consensus_classifier import ConsensusClassifier
 from ._crowd_regressor import CrowdRegressor
 from ._crowdlab import CROWDLAB
@@ -11,6 +12,7 @@ from ._ordinal_consensus import OrdinalConsensus
 __all__ = [
     "CROWDLAB",
     "ActiveCrowdsourcing",
+    "BradleyTerry",
     "ConsensusClassifier",
     "CrowdRegressor",
     "DawidSkene",
