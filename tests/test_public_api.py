@@ -40,7 +40,7 @@ def read_constraints():
 def test_all_is_sorted_unique_and_importable(module_name):
     names = exported(module_name)
     module = importlib.import_module(module_name)
-    assert names == sorted(set(names), key=lambda name: (not name.isupper(), name))  # acronyms first, as ruff has it
+    assert names == sorted(set(names))
     assert [name for name in names if not hasattr(module, name)] == []
     assert module.__doc__ or not names
 

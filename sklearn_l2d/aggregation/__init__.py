@@ -9,10 +9,10 @@ from ._dawid_skene import DawidSkene
 from ._majority_vote import MajorityVote
 from ._ordinal_consensus import OrdinalConsensus
 
-__all__ = [
-    "CROWDLAB",
+__all__ = [  # noqa: RUF022 - in the order of the alphabet, as everywhere
     "ActiveCrowdsourcing",
     "BradleyTerry",
+    "CROWDLAB",
     "ConsensusClassifier",
     "CrowdRegressor",
     "DawidSkene",
