@@ -47,6 +47,7 @@ API_REFERENCE = [
             "BradleyTerry",
             "CROWDLAB",
             "ConsensusClassifier",
+            "CrowdClustering",
             "CrowdRegressor",
             "DawidSkene",
             "MajorityVote",

@@ -34,6 +34,7 @@ _KNOWN = {
         "sklearn_l2d.aggregation._active_crowdsourcing": ["ActiveCrowdsourcing"],
         "sklearn_l2d.aggregation._bradley_terry": ["BradleyTerry"],
         "sklearn_l2d.aggregation._consensus_classifier": ["ConsensusClassifier"],
+        "sklearn_l2d.aggregation._crowd_clustering": ["CrowdClustering"],
         "sklearn_l2d.aggregation._crowd_regressor": ["CrowdRegressor"],
         "sklearn_l2d.aggregation._crowdlab": ["CROWDLAB"],
         "sklearn_l2d.aggregation._dawid_skene": ["DawidSkene"],

@@ -257,7 +257,8 @@ FEATURES = "CROWDLAB ConsensusClassifier"
 
 AGGREGATION_DIFFERENT = {
     ("Parameters", "classifier"): {"its probabilities are taken out of fold": "CROWDLAB"},
-    ("Parameters", "max_iter"): {"many are cheap": "CrowdRegressor"},
+    ("Parameters", "alpha"): {"memberships have logits": "CrowdClustering"},
+    ("Parameters", "max_iter"): {"many are cheap": "CrowdRegressor", "some are cheap": "CrowdClustering"},
     ("Parameters", "prior"): {
         "answers are numbers": "CrowdRegressor",
         "there are no coins": "OrdinalConsensus",
@@ -269,6 +270,7 @@ AGGREGATION_DIFFERENT = {
     ("Parameters", "random_state"): {
         "it draws folds": "CROWDLAB",
         "it draws whom to ask": "ActiveCrowdsourcing",
+        "it draws starts": "CrowdClustering",
     },
     ("Attributes", "aggregator_"): {"there are always votes": "ActiveCrowdsourcing"},
     ("Attributes", "n_features_in_"): {"the columns are features": FEATURES},
@@ -278,7 +280,8 @@ AGGREGATION_METHODS_DIFFERENT = {
     "X": {
         "answers are numbers": "CrowdRegressor.fit",
         "the first item is the winner": "BradleyTerry.fit",
-        "two items are compared": "BradleyTerry.predict_proba",
+        "two items are compared": "BradleyTerry.predict_proba CrowdClustering.fit",
+        "two items of the fit are compared": "CrowdClustering.predict_proba",
         "everybody has a column": "ActiveCrowdsourcing.fit",
         "there are no answers but these": "ActiveCrowdsourcing.is_done ActiveCrowdsourcing.predict "
         "ActiveCrowdsourcing.predict_proba",
@@ -301,6 +304,7 @@ AGGREGATION_METHODS_DIFFERENT = {
     "y": {
         "it is described there": "ActiveCrowdsourcing.fit BaseAggregator.fit",
         "it is ignored": "BradleyTerry.fit",
+        "it holds votes": "CrowdClustering.fit",
         "an AnnotatedTarget is one, too": "BaseConsensusClassifier.fit",
         "the truth is a number": "CrowdRegressor.fit",
     },

@@ -3,6 +3,7 @@
 from ._active_crowdsourcing import ActiveCrowdsourcing
 from ._bradley_terry import BradleyTerry
 from ._consensus_classifier import ConsensusClassifier
+from ._crowd_clustering import CrowdClustering
 from ._crowd_regressor import CrowdRegressor
 from ._crowdlab import CROWDLAB
 from ._dawid_skene import DawidSkene
@@ -14,6 +15,7 @@ __all__ = [  # noqa: RUF022 - in the order of the alphabet, as everywhere
     "BradleyTerry",
     "CROWDLAB",
     "ConsensusClassifier",
+    "CrowdClustering",
     "CrowdRegressor",
     "DawidSkene",
     "MajorityVote",

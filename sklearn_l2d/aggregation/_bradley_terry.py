@@ -14,6 +14,7 @@ from .._encoding import is_na, some
 from .._persistence import Estimator
 from .._sklearn import HasMethods, Interval, StrOptions, atomic_fit
 from ._base import warn_unless
+from ._pairs import codes_of_names, named_pairs, places_of
 
 
 def comparison_loss(scores, winner, loser, reliability, flip_rate, alpha):
@@ -146,16 +147,14 @@ class BradleyTerry(Estimator):
             If `X` is no table of two columns, compares an item with itself, or `annotators` or `reliability` does not
             fit it.
         """
-        pairs = _pairs(X)
-        self.items_, (winner, loser) = _codes(pairs.T)
-        if (winner == loser).any():
-            raise ValueError(f"X compares {self.items_[winner[winner == loser][0]]!r} with itself; drop such rows.")
+        pairs = named_pairs(X)
+        self.items_, (winner, loser) = codes_of_names(pairs.T)
         who = np.zeros(len(pairs), dtype=np.int64)
         self.annotators_ = np.empty(0, dtype=object)
         if annotators is not None:
             names = _objects(annotators)
             check_consistent_length(pairs, names)
-            self.annotators_, who = _codes(names)
+            self.annotators_, who = codes_of_names(names)
         reliability = self._given(max(len(self.annotators_), 1))
         scores, history, converged = np.zeros(len(self.items_)), [], True
         estimated = isinstance(self.reliability, str) and self.reliability == "estimate"
@@ -199,11 +198,8 @@ class BradleyTerry(Estimator):
             Probabilities.
         """
         check_is_fitted(self)
-        pairs, place = _pairs(X), {name: k for k, name in enumerate(self.items_.tolist())}
-        unknown = [name for name in pairs.ravel().tolist() if name not in place]
-        if unknown:
-            raise ValueError(f"X names {some(unknown)}, which fit did not see; fit with them.")
-        first, second = np.array([[place[name] for name in pair] for pair in pairs.tolist()]).reshape(-1, 2).T
+        pairs, place = named_pairs(X), {name: k for k, name in enumerate(self.items_.tolist())}
+        first, second = places_of(pairs, place).T
         return expit(self.scores_[first] - self.scores_[second])
 
     def ranking(self):
@@ -242,21 +238,3 @@ def _objects(values):
     if any(is_na(value) for value in found):
         raise ValueError("annotators holds a missing name; name everybody, or nobody.")
     return found
-
-
-def _pairs(X):
-    pairs = np.asarray(X, dtype=object)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
-        raise ValueError(f"X has shape {pairs.shape}; pass one row of two items, winner and loser, per comparison.")
-    if any(is_na(name) for name in pairs.ravel()):
-        raise ValueError("X holds a missing item; leave such comparisons out.")
-    return pairs
-
-
-def _codes(names):
-    """Sorted names, as objects, and the position of every entry."""
-    found = sorted(set(names.ravel().tolist()))
-    place = {name: k for k, name in enumerate(found)}
-    known = np.empty(len(found), dtype=object)
-    known[:] = found
-    return known, np.array([place[name] for name in names.ravel().tolist()], dtype=np.int64).reshape(names.shape)

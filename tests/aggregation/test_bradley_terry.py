@@ -102,7 +102,7 @@ def test_items_that_always_win_stay_finite_and_names_are_kept(tmp_path):
     ("model", "arguments", "message"),
     [
         (BradleyTerry(), ([["a", "a"]],), "with itself"),
-        (BradleyTerry(), ([["a", "b", "c"]],), "winner and loser"),
+        (BradleyTerry(), ([["a", "b", "c"]],), "names of two items"),
         (BradleyTerry(), ([["a", None]],), "missing item"),
         (BradleyTerry(), ([["a", "b"]], None, ["x", "y"]), "inconsistent"),
         (BradleyTerry({"x": 0.9}), ([["a", "b"]], None, ["y"]), r"lacks \['y'\]"),
