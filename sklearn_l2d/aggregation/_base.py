@@ -347,7 +347,7 @@ def allowed_classes(labels, known, classes):
     return allowed
 
 
-def with_annotators(votes, fitted, named):
+def with_annotators(votes, fitted, named, argument="X"):
     """Votes of the annotators of a fitted estimator, who come first, and of new ones.
 
     Parameters
@@ -357,13 +357,15 @@ def with_annotators(votes, fitted, named):
         With `annotators_`.
     named : bool
         Whether the columns of what the votes were made of have names. Else they are the annotators of the fit.
+    argument : str, default="X"
+        What the votes were made of, for the error message.
     """
     known, names = fitted.annotators_.tolist(), votes.annotators.tolist()
     if not named or are_numbers(names, known):
         if len(names) != len(known):
             raise ValueError(
-                f"X has {len(names)} features, but {type(fitted).__name__} is expecting {len(known)} features as "
-                "input: one column per annotator in the order of annotators_, or a DataFrame with their names."
+                f"{argument} has {len(names)} features, but {type(fitted).__name__} is expecting {len(known)} features "
+                "as input: one column per annotator in the order of annotators_, or a DataFrame with their names."
             )
         return placed(votes, np.arange(len(known)), fitted.annotators_)
     place = {name: position for position, name in enumerate(known)}

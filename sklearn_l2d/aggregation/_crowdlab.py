@@ -180,7 +180,8 @@ class CROWDLAB(BaseConsensusClassifier):
             return proba
         votes = votes_beside(X, annotations, self.classes_, self.missing_label, extend=True)
         votes = answers_among(votes, self.classes_, self.missing_label, unknown="left out")
-        votes = with_annotators(votes, self, is_frame(annotations) or isinstance(annotations, Votes))
+        named = is_frame(annotations) or isinstance(annotations, Votes)
+        votes = with_annotators(votes, self, named, "annotations")
         n_new = len(votes.annotators) - len(self.annotators_)
         right, seen = np.pad(self._right, (0, n_new)), np.pad(self._seen, (0, n_new))
         return crowdlab_proba(self._crowdlab, right, seen, votes.item, votes.annotator, votes.label, proba)

@@ -1,18 +1,22 @@
 """Classifiers that learn from a consensus: limits, doubt, unknown truth, and every deferrer fitted to a consensus."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from _instances import make_crowd, of_kind
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from sklearn_l2d._numerics._crowdlab import crowdlab_consensus
 from sklearn_l2d.aggregation import CROWDLAB, ConsensusClassifier, DawidSkene, MajorityVote
+from sklearn_l2d.annotations import encode_votes
 
 BOTH = [ConsensusClassifier(), CROWDLAB(cv=2, random_state=0)]
 
@@ -87,6 +91,33 @@ def test_bad_input_is_refused(crowd):
         ConsensusClassifier("majority").fit(crowd.X, crowd.y)
     with pytest.raises(ValueError, match="no item has two answers"):
         CROWDLAB(cv=2).fit(crowd.X, annotations=crowd.annotations[:, :1])
+
+
+def test_annotators_of_crowdlab_come_by_name(crowd):
+    table = pd.DataFrame(crowd.annotations, columns=list("abcde"))
+    model = CROWDLAB(cv=2, random_state=0).fit(crowd.X, annotations=table)
+    proba = model.predict_proba(crowd.X, table.assign(new=1))
+    assert_allclose(model.predict_proba(crowd.X, table[list("edcba")].assign(new=1)), proba)
+    assert_array_equal(model.predict_proba(crowd.X, table * 0 - 1), model.predict_proba(crowd.X))
+    assert np.abs(proba - model.predict_proba(crowd.X, table)).max() > 0.01  # a newcomer counts as people do on average
+    with pytest.raises(ValueError, match="annotations has 4 features, but CROWDLAB is expecting 5"):
+        model.predict(crowd.X, crowd.annotations[:, :4])
+
+
+def test_items_of_the_fit_are_labelled_out_of_fold(crowd):
+    """A classifier that knows the votes by heart must not confirm them."""
+    parrot = KNeighborsClassifier(1)
+    model = CROWDLAB(parrot, cv=5, random_state=0)
+    labels = model.fit_predict(crowd.X, annotations=crowd.annotations)
+    shares = MajorityVote().fit(crowd.annotations).predict_proba(crowd.annotations)
+    folds = StratifiedKFold(5, shuffle=True, random_state=np.random.RandomState(0).randint(2**31 - 1))
+    told = (crowd.annotations >= 0).any(1)
+    X, best = crowd.X[told], shares[told].argmax(1)
+    proba = np.zeros((told.sum(), 3))
+    for seen, unseen in folds.split(X, best):
+        proba[unseen] = clone(parrot).fit(X[seen], best[seen]).predict_proba(X[unseen])
+    consensus = crowdlab_consensus(encode_votes(crowd.annotations[told]), proba, np.full(told.sum(), -1))[3]
+    assert np.mean(labels[told] == consensus.argmax(1)) > 0.99  # but for a floor, which may break ties
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

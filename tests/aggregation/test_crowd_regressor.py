@@ -73,7 +73,7 @@ def test_variances_and_biases_are_recovered():
 
 
 def test_the_standard_deviation_is_that_of_the_error():
-    answers, truth = simulate(3000)
+    answers, truth = simulate(1000)
     for method in ("gaussian", "low_rank", "mean"):
         mean, std = CrowdRegressor(method).fit(answers).predict(answers, return_std=True)
         assert_allclose(np.sqrt(np.mean(((mean - truth) / std) ** 2)), 1, atol=0.15 if method != "mean" else 0.6)
