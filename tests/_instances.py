@@ -10,6 +10,7 @@ from sklearn.utils import Bunch
 from sklearn_l2d import AnnotatorLDA
 from sklearn_l2d.aggregation import (
     CROWDLAB,
+    ActiveCrowdsourcing,
     ConsensusClassifier,
     CrowdRegressor,
     DawidSkene,
@@ -41,10 +42,10 @@ from sklearn_l2d.deferral import (
 class Instance:
     """An unfitted estimator and how the common tests treat it.
 
-    `kind` says what the estimator is fitted to and what it answers (`fit`, `outputs`): "aggregator", "annotator",
-    "classifier", "clusterer", "consensus", "crowd", "deferrer", "encoder", "numbers" or "roster"; `grid` holds
-    parameters to search; `expected_failed_checks` gives the reason for each check of scikit-learn that is known to
-    fail.
+    `kind` says what the estimator is fitted to and what it answers (`fit`, `outputs`): "active", "aggregator",
+    "annotator", "classifier", "clusterer", "consensus", "crowd", "deferrer", "encoder", "numbers" or "roster"; `grid`
+    holds parameters to search; `expected_failed_checks` gives the reason for each check of scikit-learn that is known
+    to fail.
     """
 
     estimator: BaseEstimator
@@ -95,6 +96,7 @@ INSTANCES = [
         grid={"prior": [0.1, 1.0]},
         expected_failed_checks=_VOTES,
     ),
+    Instance(ActiveCrowdsourcing(DawidSkene(tol=1.0), random_state=0), "active", grid={"price": [None, 0.1]}),
     Instance(OrdinalConsensus(tol=1.0), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES),
     Instance(
         CrowdRegressor("low_rank", bias=True, tol=0.1),
@@ -237,6 +239,7 @@ def of_kind(kind):
 def fitted_to(*data):
     """Instances that are fitted to "X", to "y" (labels or counts), or to both."""
     given = {
+        "active": set(),
         "clusterer": {"X"},
         "roster": set(),
         "aggregator": set(),
@@ -304,7 +307,7 @@ def fit(instance, estimator, crowd):
         return estimator.fit(crowd.X)
     if instance.kind == "numbers":
         return estimator.fit(answers_in_numbers(crowd))
-    if instance.kind in ("roster", "aggregator"):
+    if instance.kind in ("active", "aggregator", "roster"):
         return estimator.fit(crowd.annotations)
     if instance.kind == "classifier":
         return estimator.fit(crowd.X, crowd.y)
@@ -336,6 +339,10 @@ def outputs(instance, estimator, crowd):
         }
     if instance.kind == "numbers":
         return {"predict": estimator.predict(answers_in_numbers(crowd)), "sigma": estimator.sigma_}
+    if instance.kind == "active":
+        item, annotator = estimator.suggest(annotations, 10)
+        who = np.searchsorted(estimator.annotators_.astype(str), annotator.astype(str))
+        return {"item": item, "annotator": who, "predict_proba": estimator.predict_proba(annotations)}
     if instance.kind == "roster":
         return {"labels": estimator.labels_, "agreement": estimator.agreement_}
     if instance.kind in ("classifier", "consensus"):

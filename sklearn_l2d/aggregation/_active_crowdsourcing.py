@@ -15,7 +15,7 @@ from .._numerics._answer_worth import accuracy_with_answer
 from .._numerics._matrices import row_chunks
 from .._persistence import Estimator
 from .._rows import has_index
-from .._sklearn import HasMethods, Interval, atomic_fit
+from .._sklearn import HasMethods, Interval, atomic_fit, get_tags
 from ._dawid_skene import DawidSkene
 
 
@@ -58,6 +58,8 @@ class ActiveCrowdsourcing(MetaEstimatorMixin, Estimator):
         Names of the annotators.
     classes_ : ndarray of shape (n_classes,)
         Sorted class labels.
+    n_features_in_ : int
+        Number of annotators, the columns of `X`.
 
     See Also
     --------
@@ -121,13 +123,7 @@ class ActiveCrowdsourcing(MetaEstimatorMixin, Estimator):
         ValueError
             If `X` holds no answer, `y` does not fit it, or `epsilon` is no pair of shares.
         """
-        epsilon = np.asarray(self.epsilon, dtype=float)
-        if epsilon.shape != (2,) or not ((epsilon >= 0) & (epsilon <= 1)).all():
-            raise ValueError(f"epsilon={self.epsilon!r} must hold two shares from 0 to 1; correct it.")
-        aggregator = self.aggregator
-        if aggregator is None:
-            aggregator = DawidSkene("one_coin", class_prior="uniform")
-        self._keep(clone(aggregator).fit(X, y))
+        self._keep(self._fresh().fit(X, y))
 
     @atomic_fit(prefer_skip_nested_validation=False)
     def partial_fit(self, X, y=None):
@@ -145,8 +141,8 @@ class ActiveCrowdsourcing(MetaEstimatorMixin, Estimator):
         self : ActiveCrowdsourcing
             The fitted estimator. If fitting fails, it stays as it was before.
         """
-        check_is_fitted(self)
-        self._keep(copy.copy(self.aggregator_).partial_fit(X, y))
+        aggregator = copy.copy(self.aggregator_) if hasattr(self, "aggregator_") else self._fresh()
+        self._keep(aggregator.partial_fit(X, y))
 
     def predict_proba(self, X):
         """Probabilities of the labels.
@@ -258,5 +254,20 @@ class ActiveCrowdsourcing(MetaEstimatorMixin, Estimator):
             done |= gain <= self.price
         return done
 
+    def _fresh(self):
+        """Aggregator that has learnt nothing."""
+        epsilon = np.asarray(self.epsilon, dtype=float)
+        if epsilon.shape != (2,) or not ((epsilon >= 0) & (epsilon <= 1)).all():
+            raise ValueError(f"epsilon={self.epsilon!r} must hold two shares from 0 to 1; correct it.")
+        if self.aggregator is None:
+            return DawidSkene("one_coin", class_prior="uniform")
+        return clone(self.aggregator)
+
     def _keep(self, aggregator):
         self.aggregator_, self.annotators_, self.classes_ = aggregator, aggregator.annotators_, aggregator.classes_
+        self.n_features_in_ = aggregator.n_features_in_
+
+    def __sklearn_tags__(self):
+        tags, own = super().__sklearn_tags__(), DawidSkene() if self.aggregator is None else self.aggregator
+        tags.input_tags, tags.classifier_tags = get_tags(own).input_tags, get_tags(own).classifier_tags
+        return tags
