@@ -271,7 +271,7 @@ class BaseAggregator(TransformerMixin, Estimator):
     def _votes(self, X):
         """`Votes` of the annotators of the fit, who come first, and of new ones; of known classes."""
         votes = answers_among(X, self.classes_, self.missing_label, unknown="left out")
-        return with_annotators(votes, self, is_frame(X) or isinstance(X, Votes))
+        return seated(votes, X, self)
 
     def _draws(self, votes):
         """Random numbers (n, C) that belong to an item's answers, so that a row alone gets what it gets in a batch."""
@@ -347,29 +347,30 @@ def allowed_classes(labels, known, classes):
     return allowed
 
 
-def with_annotators(votes, fitted, named, argument="X"):
-    """Votes of the annotators of a fitted estimator, who come first, and of new ones.
+def seated(votes, X, estimator, name="X"):
+    """The same votes among the annotators of a fit, who come first, and new ones.
 
     Parameters
     ----------
     votes : Votes
-    fitted : estimator
+        Made of `X`.
+    X : array-like, DataFrame or Votes
+        What has names is matched by them; else its columns are those of the fit.
+    estimator : estimator
         With `annotators_`.
-    named : bool
-        Whether the columns of what the votes were made of have names. Else they are the annotators of the fit.
-    argument : str, default="X"
-        What the votes were made of, for the error message.
+    name : str, default="X"
+        Name of the argument, for the error message.
     """
-    known, names = fitted.annotators_.tolist(), votes.annotators.tolist()
-    if not named or are_numbers(names, known):
+    known, names = estimator.annotators_.tolist(), votes.annotators.tolist()
+    if not (is_frame(X) or isinstance(X, Votes)) or are_numbers(names, known):
         if len(names) != len(known):
             raise ValueError(
-                f"{argument} has {len(names)} features, but {type(fitted).__name__} is expecting {len(known)} features "
+                f"{name} has {len(names)} features, but {type(estimator).__name__} is expecting {len(known)} features "
                 "as input: one column per annotator in the order of annotators_, or a DataFrame with their names."
             )
-        return placed(votes, np.arange(len(known)), fitted.annotators_)
-    place = {name: position for position, name in enumerate(known)}
-    places = np.array([place.setdefault(name, len(place)) for name in names], dtype=np.int64)
+        return placed(votes, np.arange(len(known)), estimator.annotators_)
+    place = {label: position for position, label in enumerate(known)}
+    places = np.array([place.setdefault(label, len(place)) for label in names], dtype=np.int64)
     everybody = np.empty(len(place), dtype=object)
     everybody[:] = list(place)
     return placed(votes, places, everybody)

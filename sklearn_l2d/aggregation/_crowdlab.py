@@ -9,12 +9,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._classifiers import expand, fit_to_proba, out_of_fold, own_proba
-from .._encoding import Votes, is_frame
 from .._numerics._crowd_em import vote_shares
 from .._numerics._crowdlab import crowdlab_consensus, crowdlab_proba
 from .._sklearn import Interval, take_rows
 from .._validation import answers_among, votes_beside
-from ._base import allowed_classes, with_annotators
+from ._base import allowed_classes, seated
 from ._consensus_classifier import BaseConsensusClassifier
 
 
@@ -180,8 +179,7 @@ class CROWDLAB(BaseConsensusClassifier):
             return proba
         votes = votes_beside(X, annotations, self.classes_, self.missing_label, extend=True)
         votes = answers_among(votes, self.classes_, self.missing_label, unknown="left out")
-        named = is_frame(annotations) or isinstance(annotations, Votes)
-        votes = with_annotators(votes, self, named, "annotations")
+        votes = seated(votes, annotations, self, "annotations")
         n_new = len(votes.annotators) - len(self.annotators_)
         right, seen = np.pad(self._right, (0, n_new)), np.pad(self._seen, (0, n_new))
         return crowdlab_proba(self._crowdlab, right, seen, votes.item, votes.annotator, votes.label, proba)
