@@ -11,13 +11,17 @@ from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
 from sklearn_l2d.aggregation import (
+    CROWDLAB,
     GLAD,
     KOS,
     MACE,
     MMSR,
+    ActiveCrowdsourcing,
     ColluderDetector,
     CommunityDawidSkene,
+    ConsensusClassifier,
     CoupledNMF,
+    CrowdRegressor,
     DawidSkene,
     GroupAwareDawidSkene,
     HierarchicalDawidSkene,
@@ -25,6 +29,7 @@ from sklearn_l2d.aggregation import (
     MaxMarginMajorityVote,
     MinimaxEntropy,
     MultiSPA,
+    OrdinalConsensus,
     ProjectedGradientOneCoin,
     SpammerDetector,
     SpectralDawidSkene,
@@ -32,6 +37,7 @@ from sklearn_l2d.aggregation import (
     TensorADMM,
     WeightedMajorityVote,
 )
+from sklearn_l2d.annotations import encode_votes
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
 from sklearn_l2d.crowd import CCEMClassifier, NetClassifier
 from sklearn_l2d.deferral import (
@@ -56,12 +62,15 @@ from sklearn_l2d.deferral import (
 class Instance:
     """An unfitted estimator and how the common tests treat it.
 
-    `kind` says what the estimator is fitted to and what it answers (`fit`, `outputs`); `grid` holds parameters to
-    search; `expected_failed_checks` gives the reason for each check of scikit-learn that is known to fail.
+    `kind` says what the estimator is fitted to and what it answers (`fit`, `outputs`): "active", "aggregator",
+    "annotator", "classifier", "clusterer", "consensus", "crowd", "deferrer", "encoder", "numbers" or "roster"; `grid`
+    holds parameters to search; `expected_failed_checks` gives the reason for each check of scikit-learn that is known
+    to fail.
     """
 
     estimator: BaseEstimator
-    # "aggregator", "annotator", "detector", "encoder", "clusterer", "roster", "classifier", "crowd" or "deferrer"
+    # "active", "aggregator", "annotator", "classifier", "clusterer", "consensus", "crowd", "deferrer", "detector",
+    # "encoder", "numbers" or "roster"
     kind: str
     grid: dict = field(default_factory=dict)
     expected_failed_checks: dict = field(default_factory=dict)
@@ -199,6 +208,16 @@ INSTANCES = [
     Instance(MMSR(tol=0.05), "aggregator", grid={"trim": [0.0, 0.3]}, expected_failed_checks=_VOTES),
     Instance(SpammerDetector(0.4, min_answers=2), "detector"),
     Instance(ColluderDetector(min_excess=0.9, min_overlap=2), "detector"),
+    Instance(ActiveCrowdsourcing(DawidSkene(tol=1.0), random_state=0), "active", grid={"price": [None, 0.1]}),
+    Instance(OrdinalConsensus(tol=1.0), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES),
+    Instance(
+        CrowdRegressor("low_rank", bias=True, tol=0.1),
+        "numbers",
+        grid={"method": ["gaussian", "mean"]},
+        expected_failed_checks={"check_supervised_y_no_nan": "NaN marks an unknown truth"},
+    ),
+    Instance(ConsensusClassifier(MajorityVote()), "consensus", grid={"aggregator": [None, MajorityVote()]}),
+    Instance(CROWDLAB(cv=2, random_state=0), "consensus", grid={"cv": [2, 3]}),
     Instance(
         NetClassifier((16,), max_epochs=20, random_state=0),
         "classifier",
@@ -340,7 +359,16 @@ def of_kind(kind):
 
 def fitted_to(*data):
     """Instances that are fitted to "X", to "y" (labels or counts), or to both."""
-    given = {"clusterer": {"X"}, "roster": set(), "detector": set(), "aggregator": set(), "crowd": {"X"}}
+    given = {
+        "active": set(),
+        "clusterer": {"X"},
+        "roster": set(),
+        "detector": set(),
+        "aggregator": set(),
+        "consensus": {"X"},
+        "crowd": {"X"},
+        "numbers": set(),
+    }
     return [instance for instance in INSTANCES if given.get(instance.kind, {"X", "y"}) >= set(data)]
 
 
@@ -395,17 +423,28 @@ def votes_for(instance, crowd):
     return np.where(crowd.annotations == third, second, crowd.annotations)
 
 
+def answers_in_numbers(crowd):
+    """The annotations of a crowd as a table of floats, NaN where they are missing."""
+    votes = encode_votes(crowd.annotations, classes=crowd.labels)
+    codes = votes.to_codes().astype(float)
+    codes[codes < 0] = np.nan
+    frame = hasattr(crowd.annotations, "columns")
+    return type(crowd.annotations)(codes, columns=votes.annotators) if frame else codes
+
+
 def fit(instance, estimator, crowd):
     """Fit an estimator of the kind of `instance` to the crowd."""
     if instance.kind == "annotator":
         return estimator.fit(crowd.X, crowd.counts)
     if instance.kind == "clusterer":
         return estimator.fit(crowd.X)
-    if instance.kind in ("roster", "detector", "aggregator"):
+    if instance.kind == "numbers":
+        return estimator.fit(answers_in_numbers(crowd))
+    if instance.kind in ("active", "aggregator", "detector", "roster"):
         return estimator.fit(votes_for(instance, crowd))
     if instance.kind == "classifier":
         return estimator.fit(crowd.X, crowd.y)
-    if instance.kind == "crowd":
+    if instance.kind in ("consensus", "crowd"):
         return estimator.fit(crowd.X, annotations=crowd.annotations)
     return estimator.fit(crowd.X, crowd.y, annotations=crowd.annotations)
 
@@ -434,9 +473,15 @@ def outputs(instance, estimator, crowd):
         }
     if instance.kind == "detector":
         return {"labels": estimator.labels_, "scores": estimator.scores_}
+    if instance.kind == "numbers":
+        return {"predict": estimator.predict(answers_in_numbers(crowd)), "sigma": estimator.sigma_}
+    if instance.kind == "active":
+        item, annotator = estimator.suggest(annotations, 10)
+        who = np.searchsorted(estimator.annotators_.astype(str), annotator.astype(str))
+        return {"item": item, "annotator": who, "predict_proba": estimator.predict_proba(annotations)}
     if instance.kind == "roster":
         return {"labels": estimator.labels_, "agreement": estimator.agreement_}
-    if instance.kind == "classifier":
+    if instance.kind in ("classifier", "consensus"):
         return {"predict": estimator.predict(X), "predict_proba": estimator.predict_proba(X)}
     if instance.kind == "crowd":
         return {

@@ -259,6 +259,8 @@ METHODS_PATTERNS = {
 # Aggregators have annotations for X and annotators in place of experts: their entries agree among themselves.
 AGGREGATION = ("sklearn_l2d.aggregation",)
 
+FEATURES = "CROWDLAB ConsensusClassifier"
+
 AGGREGATION_DIFFERENT = {
     ("Parameters", "inference"): {"its default is variational": "MACE"},
     ("Attributes", "strength_"): {"there are penalties": "MinimaxEntropy"},
@@ -266,15 +268,18 @@ AGGREGATION_DIFFERENT = {
         "there is no single objective": "HierarchicalDawidSkene",
         "it has no objective": "MMSR",
     },
-    ("Attributes", "n_features_in_"): {"there may be counts": "MajorityVote"},
+    ("Attributes", "n_features_in_"): {"there may be counts": "MajorityVote", "the columns are features": FEATURES},
     ("Parameters", "prior"): {
+        "answers are numbers": "CrowdRegressor",
+        "items are compared": "BradleyTerry",
         "it counts on two levels": "GroupAwareDawidSkene",
-        "there are no coins": "CommunityDawidSkene",
+        "there are no coins": "CommunityDawidSkene OrdinalConsensus",
         "outcomes are knowing and spamming": "MACE",
         "they join what moments told": "CoupledNMF MultiSPA ProjectedGradientOneCoin SpectralDawidSkene SymmetricNMF "
         "TensorADMM",
     },
     ("Parameters", "tol"): {
+        "items are compared": "BradleyTerry",
         "it is told by skills": "MMSR",
         "changes are probabilities": "HierarchicalDawidSkene",
         "the objective is that of pairs": "CoupledNMF",
@@ -282,23 +287,62 @@ AGGREGATION_DIFFERENT = {
         "it is a share": "SymmetricNMF",
         "there is no objective": "KOS",
     },
-    ("Parameters", "max_iter"): {"rounds are cheap": "MMSR"},
+    ("Parameters", "max_iter"): {
+        "rounds are cheap": "CrowdClustering MMSR",
+        "they are many and cheap": "CrowdRegressor",
+    },
+    ("Parameters", "min_answers"): {"people with few answers are not judged": "SpammerDetector"},
     ("Parameters", "class_prior"): {"it cannot be given": "CommunityDawidSkene GroupAwareDawidSkene"},
-    ("Attributes", "scores_"): {"another thing is suspicious": "ColluderDetector"},
+    ("Attributes", "labels_"): {"they are those of items": "CrowdClustering"},
+    ("Attributes", "scores_"): {
+        "another thing is suspicious": "ColluderDetector",
+        "items have scores": "BradleyTerry",
+    },
+    ("Parameters", "method"): {"answers are numbers": "CrowdRegressor"},
+    ("Parameters", "classifier"): {"its probabilities are taken out of fold": "CROWDLAB"},
+    ("Parameters", "alpha"): {"memberships have logits": "CrowdClustering"},
+    ("Attributes", "annotators_"): {"they are optional": "BradleyTerry"},
+    ("Parameters", "aggregator"): {"it learns online": "ActiveCrowdsourcing"},
+    ("Parameters", "random_state"): {
+        "it draws folds": "CROWDLAB",
+        "it draws whom to ask": "ActiveCrowdsourcing",
+        "it draws starts": "CrowdClustering",
+    },
+    ("Attributes", "aggregator_"): {"there are always votes": "ActiveCrowdsourcing"},
 }
 
 AGGREGATION_METHODS_DIFFERENT = {
     "X": {
-        "annotators come by name": "BaseAggregator.predict",
+        "answers are numbers": "CrowdRegressor.fit",
+        "the first item is the winner": "BradleyTerry.fit",
+        "two items are compared": "BradleyTerry.predict_proba CrowdClustering.fit",
+        "two items of the fit are compared": "CrowdClustering.predict_proba",
+        "everybody has a column": "ActiveCrowdsourcing.fit",
+        "there are no answers but these": "ActiveCrowdsourcing.is_done ActiveCrowdsourcing.predict "
+        "ActiveCrowdsourcing.predict_proba",
+        "old answers count, too": "ActiveCrowdsourcing.partial_fit",
+        "there are items without answers": "ActiveCrowdsourcing.suggest",
+        "annotators come by name": "BaseAggregator.predict CrowdRegressor.predict",
         "as there": "BaseAggregator.predict_proba BaseAggregator.score BaseAggregator.transform GLAD.item_difficulty",
         "as in a fit": "BaseAggregator.fit_predict BaseDetector.fit_predict",
         "annotators are judged": "BaseDetector.remove_flagged",
+        "the items have features": "BaseConsensusClassifier.fit CROWDLAB.fit_predict CROWDLAB.fit_predict_proba "
+        "CROWDLAB.predict ConsensusClassifier.predict ConsensusClassifier.predict_proba",
+        "they are other items than in fit": "CROWDLAB.predict_proba",
         "the items are new": "DawidSkene.partial_fit",
     },
     "sample_weight": {"it is described there": "BaseAggregator.fit"},
+    "annotations": {
+        "as in a fit": "CROWDLAB.fit_predict CROWDLAB.fit_predict_proba",
+        "as there": "CROWDLAB.predict",
+        "annotators come by name": "CROWDLAB.predict_proba",
+    },
     "y": {
-        "it is described there": "BaseAggregator.fit",
-        "it is ignored": "BaseDetector.fit BaseDetector.fit_predict",
+        "it is described there": "ActiveCrowdsourcing.fit BaseAggregator.fit",
+        "it is ignored": "BaseDetector.fit BaseDetector.fit_predict BradleyTerry.fit",
+        "it holds votes": "CrowdClustering.fit",
+        "an AnnotatedTarget is one, too": "BaseConsensusClassifier.fit",
+        "the truth is a number": "CrowdRegressor.fit",
     },
 }
 

@@ -5,9 +5,15 @@ had the best mean rank, and was never more than .003 below a majority whose ties
 more where annotators are independent given the truth; where most of them are wrong alike, trust the majority.
 """
 
+from ._active_crowdsourcing import ActiveCrowdsourcing
+from ._bradley_terry import BradleyTerry
 from ._colluder_detector import ColluderDetector
 from ._community_dawid_skene import CommunityDawidSkene
+from ._consensus_classifier import ConsensusClassifier
 from ._coupled_nmf import CoupledNMF
+from ._crowd_clustering import CrowdClustering
+from ._crowd_regressor import CrowdRegressor
+from ._crowdlab import CROWDLAB
 from ._dawid_skene import DawidSkene
 from ._glad import GLAD
 from ._group_aware_dawid_skene import GroupAwareDawidSkene
@@ -19,6 +25,7 @@ from ._max_margin_majority_vote import MaxMarginMajorityVote
 from ._minimax_entropy import MinimaxEntropy
 from ._mmsr import MMSR
 from ._multi_spa import MultiSPA
+from ._ordinal_consensus import OrdinalConsensus
 from ._projected_gradient_one_coin import ProjectedGradientOneCoin
 from ._spammer_detector import SpammerDetector
 from ._spectral_dawid_skene import SpectralDawidSkene
@@ -27,9 +34,15 @@ from ._tensor_admm import TensorADMM
 from ._weighted_majority_vote import WeightedMajorityVote
 
 __all__ = [  # noqa: RUF022 - in plain order, not capitals first
+    "ActiveCrowdsourcing",
+    "BradleyTerry",
+    "CROWDLAB",
     "ColluderDetector",
     "CommunityDawidSkene",
+    "ConsensusClassifier",
     "CoupledNMF",
+    "CrowdClustering",
+    "CrowdRegressor",
     "DawidSkene",
     "GLAD",
     "GroupAwareDawidSkene",
@@ -41,6 +54,7 @@ __all__ = [  # noqa: RUF022 - in plain order, not capitals first
     "MaxMarginMajorityVote",
     "MinimaxEntropy",
     "MultiSPA",
+    "OrdinalConsensus",
     "ProjectedGradientOneCoin",
     "SpammerDetector",
     "SpectralDawidSkene",

@@ -348,7 +348,7 @@ def allowed_classes(labels, known, classes):
     return allowed
 
 
-def seated(votes, X, estimator):
+def seated(votes, X, estimator, name="X"):
     """The same votes among the annotators of a fit, who come first, and new ones.
 
     Parameters
@@ -359,17 +359,19 @@ def seated(votes, X, estimator):
         What has names is matched by them; else its columns are those of the fit.
     estimator : estimator
         With `annotators_`.
+    name : str, default="X"
+        Name of the argument, for the error message.
     """
     known, names = estimator.annotators_.tolist(), votes.annotators.tolist()
     if not (is_frame(X) or isinstance(X, Votes)) or are_numbers(names, known):
         if len(names) != len(known):
             raise ValueError(
-                f"X has {len(names)} features, but {type(estimator).__name__} is expecting {len(known)} features as "
-                "input: one column per annotator in the order of annotators_, or a DataFrame with their names."
+                f"{name} has {len(names)} features, but {type(estimator).__name__} is expecting {len(known)} features "
+                "as input: one column per annotator in the order of annotators_, or a DataFrame with their names."
             )
         return placed(votes, np.arange(len(known)), estimator.annotators_)
-    place = {name: position for position, name in enumerate(known)}
-    places = np.array([place.setdefault(name, len(place)) for name in names], dtype=np.int64)
+    place = {label: position for position, label in enumerate(known)}
+    places = np.array([place.setdefault(label, len(place)) for label in names], dtype=np.int64)
     everybody = np.empty(len(place), dtype=object)
     everybody[:] = list(place)
     return placed(votes, places, everybody)

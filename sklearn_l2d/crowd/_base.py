@@ -9,14 +9,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._annotated_target import matched_target
-from .._encoding import Votes, label_array
 from .._persistence import Estimator
 from .._sklearn import atomic_fit
 from .._torch._batches import AnswerRows
 from .._torch._crowd_net import CrowdModule, CrowdNet
 from .._torch._modules import ensemble_for
 from .._torch._net import NET_CONSTRAINTS, build_net, check_net, predict_log_proba, train
-from .._validation import check_truth, votes_beside
+from .._validation import check_votes_and_truth
 from ..aggregation import DawidSkene
 
 
@@ -157,7 +156,7 @@ class CrowdNetClassifier(BaseNetClassifier):
         check_net(params)
         y, annotations = matched_target(X, y, annotations)
         items = self._check_array(X, reset=True)
-        votes, truth = self._read(items, X, y, annotations)
+        votes, truth = check_votes_and_truth(self, X, y, annotations, len(items))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         start = self._start(votes, truth)
         module = partial(self._module, ensemble_for(params, items, len(votes.classes)), start)
@@ -183,30 +182,6 @@ class CrowdNetClassifier(BaseNetClassifier):
             In the order of `annotators_` and `classes_`.
         """
         return np.einsum("nc,acl->nal", self.predict_proba(X), self.confusion_matrices_)
-
-    def _read(self, items, X, y, annotations):
-        """`Votes` on the items, and the codes (n,) of their true classes, -1 where they are unknown."""
-        if y is None and annotations is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None, and there are no "
-                "annotations; pass one or both."
-            )
-        labels, known = np.empty(0), np.zeros(len(items), dtype=bool)
-        if y is not None:
-            labels, known = check_truth(label_array(y), len(items), self.unlabeled_label)
-        classes = np.unique(labels)
-        if annotations is None:
-            votes = Votes([], [], [], len(items), classes, [])
-        else:
-            votes = votes_beside(X, annotations, classes if len(classes) else None, self.missing_label, extend=True)
-        if len(votes.classes) < 2:
-            raise ValueError(
-                f"y and annotations hold {len(votes.classes)} class(es), {votes.classes.tolist()}; a classifier needs "
-                "at least two."
-            )
-        truth = np.full(len(items), -1, dtype=np.int64)
-        truth[known] = np.searchsorted(votes.classes, labels)
-        return votes, truth
 
     def _start(self, votes, truth):
         """First confusion matrices (M, C, C): those of Dawid and Skene."""

@@ -11,14 +11,17 @@ from ._coverage import (
     team_accuracy,
     workload_distribution,
 )
+from ._parity import confusion_by_group, consensus_parity
 from ._points import coverage_accuracy_points
 from ._team_report import team_report
 
 __all__ = [
     "annotation_perplexity",
     "answers_accuracy_curve",
+    "confusion_by_group",
     "consensus_accuracy",
     "consensus_agreement",
+    "consensus_parity",
     "coverage_accuracy_auc",
     "coverage_accuracy_curve",
     "coverage_accuracy_points",
