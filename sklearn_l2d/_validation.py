@@ -141,10 +141,14 @@ def _known(y, unlabeled_label):
     return known_labels(labels, unlabeled_label)
 
 
-def name_list(experts, known=()):
-    """One or several names of experts as an object array; a tuple is one name if that is `known`, else several."""
+def name_list(experts, known=(), *, repeats=False):
+    """One or several names of experts as an object array; a tuple is one name if that is `known`, else several.
+
+    Names that repeat are refused, unless `repeats` takes each of them once.
+    """
     is_one = np.isscalar(experts) or not np.iterable(experts) or (isinstance(experts, tuple) and experts in set(known))
     given = [experts] if is_one else list(experts)
+    given = list(dict.fromkeys(given)) if repeats else given
     names = np.empty(len(given), dtype=object)
     names[:] = given
     if len(set(given)) < len(given):

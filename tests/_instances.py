@@ -37,7 +37,7 @@ from sklearn_l2d.aggregation import (
     TensorADMM,
     WeightedMajorityVote,
 )
-from sklearn_l2d.annotations import encode_votes
+from sklearn_l2d.annotations import Votes, encode_votes
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
 from sklearn_l2d.crowd import CCEMClassifier, NetClassifier
 from sklearn_l2d.deferral import (
@@ -418,6 +418,10 @@ def votes_for(instance, crowd):
     if instance.n_classes is None:
         return crowd.annotations
     _, second, third = crowd.labels
+    if isinstance(crowd.annotations, Votes):
+        votes = crowd.annotations
+        two = votes._with(votes.item, votes.annotator, np.minimum(votes.label, 1))
+        return two.among(votes.classes[:2])
     if isinstance(crowd.annotations, pd.DataFrame):
         return crowd.annotations.replace(third, second)
     return np.where(crowd.annotations == third, second, crowd.annotations)

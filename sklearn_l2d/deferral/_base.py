@@ -549,7 +549,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             If a name is unknown.
         """
         check_is_fitted(self)
-        names = name_list(experts, self.experts_)
+        names = name_list(experts, self.experts_, repeats=True)
         self._roster.check_names(names)
         self._set_roster(self._roster.without(names))
 

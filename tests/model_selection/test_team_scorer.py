@@ -152,7 +152,8 @@ def test_sample_weight_on_request(data, team):
     weighted = make_team_scorer().set_score_request(sample_weight=True)
     metadata = {"annotations": annotations, "sample_weight": weights}
     with config_context(enable_metadata_routing=True):
-        got = cross_validate(team, X, y, params=metadata, scoring=weighted, cv=CV, return_estimator=True)
+        alike = team.set_fit_request(sample_weight=False)
+        got = cross_validate(alike, X, y, params=metadata, scoring=weighted, cv=CV, return_estimator=True)
     for score, fitted, (_, test) in zip(got["test_score"], got["estimator"], CV.split(X), strict=True):
         labels = fitted.predict_team(X[test], annotations[test])
         assert_allclose(score, np.average(labels == y[test], weights=weights[test]))
