@@ -118,6 +118,53 @@ def votes_beside(X, annotations, classes, missing_label, *, extend=False):
     return votes.without_tasks()
 
 
+def check_votes_and_truth(estimator, X, y, annotations, n_items):
+    """`Votes` on the items of a fit that needs one of votes and labels, and codes (n_items,) of the true classes.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With `missing_label` and `unlabeled_label`.
+    X : array-like or DataFrame of n_items rows
+        Items.
+    y : array-like of shape (n_items,), or None
+        True labels, of which some may be unknown.
+    annotations : array-like, DataFrame, Votes or None
+        Who answered what.
+    n_items : int
+        Number of items.
+
+    Returns
+    -------
+    votes : Votes
+        With the classes of both.
+    truth : ndarray of int of shape (n_items,)
+        Positions in the classes, -1 where the truth is unknown.
+    """
+    if y is None and annotations is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None, and there are no "
+            "annotations; pass one or both."
+        )
+    labels, known = np.empty(0), np.zeros(n_items, dtype=bool)
+    if y is not None:
+        labels, known = check_truth(label_array(y), n_items, estimator.unlabeled_label)
+    classes = np.unique(labels)
+    if annotations is None:
+        votes = Votes([], [], [], n_items, classes, [])
+    else:
+        given = classes if len(classes) else None
+        votes = votes_beside(X, annotations, given, estimator.missing_label, extend=True)
+    if len(votes.classes) < 2:
+        raise ValueError(
+            f"y and annotations hold {len(votes.classes)} class(es), {votes.classes.tolist()}; a classifier needs at "
+            "least two."
+        )
+    truth = np.full(n_items, -1, dtype=np.int64)
+    truth[known] = np.searchsorted(votes.classes, labels)
+    return votes, truth
+
+
 def check_annotations(annotations, classes, missing_label, X, silence):
     """`Votes` of a fit; labels that are no classes become classes, since few rows rarely show all.
 

@@ -1,6 +1,21 @@
 """Classifiers learnt from labels and votes."""
 
+from ._aggnet import AggNetClassifier
 from ._ccem import CCEMClassifier
+from ._crowd_layer import CrowdLayerClassifier
+from ._geo_crowd_net import GeoCrowdNet
 from ._net_classifier import NetClassifier
+from ._raykar import RaykarClassifier
+from ._trace_reg import TraceRegClassifier
+from ._union_net import UnionNet
 
-__all__ = ["CCEMClassifier", "NetClassifier"]
+__all__ = [
+    "AggNetClassifier",
+    "CCEMClassifier",
+    "CrowdLayerClassifier",
+    "GeoCrowdNet",
+    "NetClassifier",
+    "RaykarClassifier",
+    "TraceRegClassifier",
+    "UnionNet",
+]

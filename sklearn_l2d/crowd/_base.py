@@ -1,5 +1,7 @@
-"""What classifiers that train a net share: predictions; and, for those that learn from votes, how they are fitted."""
+"""What classifiers share that learn from votes, and, where it is a net that learns, how they are fitted."""
 
+import math
+import numbers
 from functools import partial
 from typing import ClassVar
 
@@ -9,15 +11,102 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._annotated_target import matched_target
-from .._encoding import Votes, label_array
+from .._by_name import expert_places
+from .._encoding import Votes, is_frame, placed
+from .._numerics._crowd_em import answer_matrix, count_answers_of, vote_shares
+from .._numerics._matrices import row_chunks
 from .._persistence import Estimator
-from .._sklearn import atomic_fit
+from .._sklearn import Interval, StrOptions, atomic_fit
+from .._torch._annotator_modules import AnnotatorNet, ConfusionModule
 from .._torch._batches import AnswerRows
-from .._torch._crowd_net import CrowdModule, CrowdNet
 from .._torch._modules import ensemble_for
 from .._torch._net import NET_CONSTRAINTS, build_net, check_net, predict_log_proba, train
-from .._validation import check_truth, votes_beside
+from .._validation import answers_among, check_votes_and_truth, votes_beside
 from ..aggregation import DawidSkene
+
+_POPULATION = 5.0  # answers that the average annotator counts as in the first row of everybody's matrix
+_START = 0.5, 2.0  # pseudo-counts of the average annotator's wrong and right answers
+
+
+def around_average(counts):
+    """Confusion matrices (M, C, C) of annotators with counts (M, C, C), who are taken to be alike until they differ."""
+    wrong, right = _START
+    average = counts.sum(0) + np.where(np.eye(counts.shape[1], dtype=bool), right, wrong)
+    rows = counts + _POPULATION * average / average.sum(1, keepdims=True)
+    return rows / rows.sum(2, keepdims=True)
+
+
+def steps(votes, batch_size):
+    """How much faster than the net the matrix of each annotator (M,) moves: as if nobody else answered.
+
+    Who gives less than an answer per batch does not move by more than one answer would.
+    """
+    n_batches = math.ceil(len(votes) / batch_size)
+    return max(len(votes.item), 1) / np.maximum(votes.n_answers, n_batches)
+
+
+class CrowdMixin:
+    """What votes are like, for classifiers with `confusion_matrices_`."""
+
+    def predict_annotation_proba(self, X):
+        """Predict what each annotator would answer.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
+            Items.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_annotators, n_classes)
+            In the order of `annotators_` and `classes_`.
+        """
+        return np.einsum("nc,acl->nal", self.predict_proba(X), self.confusion_matrices_)
+
+    def log_likelihood(self, X, annotations):
+        """Mean log-probability of an answer: higher is better.
+
+        It needs no truth, and tells on items that were held out which method and which parameters explain the answers
+        best; see :func:`sklearn_l2d.model_selection.make_votes_scorer`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
+            Items.
+        annotations : array-like or DataFrame of shape (n_samples, n_annotators), or Votes
+            Who answered what, one column per annotator in the order of `annotators_`; a DataFrame and votes are matched
+            by name, and may have fewer annotators.
+
+        Returns
+        -------
+        log_likelihood : float
+            In nats per answer; answers that are no classes are left out.
+
+        Raises
+        ------
+        ValueError
+            If there is no answer, or annotators are unknown.
+        """
+        check_is_fitted(self)
+        votes = votes_beside(X, annotations, self.classes_, self.missing_label, extend=True)
+        votes = answers_among(votes, self.classes_, self.missing_label, unknown="left out")
+        named = is_frame(annotations) or isinstance(annotations, Votes)
+        places = expert_places(votes.annotators.tolist(), self.annotators_, "annotations") if named else None
+        if places is None and len(votes.annotators) != len(self.annotators_):
+            raise ValueError(
+                f"annotations has {len(votes.annotators)} columns, but there are {len(self.annotators_)} annotators; "
+                "give one column per annotator in the order of annotators_, or a DataFrame with their names."
+            )
+        votes = placed(votes, np.arange(len(self.annotators_)) if places is None else places, self.annotators_)
+        if not len(votes.item):
+            raise ValueError("annotations holds no answer; pass some.")
+        total = 0.0
+        for rows in row_chunks(len(votes), len(self.annotators_) * len(self.classes_)):
+            part = votes[rows]
+            if len(part.item):
+                proba = self.predict_annotation_proba(X.iloc[rows] if is_frame(X) else np.asarray(X)[rows])
+                total += np.log(np.maximum(proba[part.item, part.annotator, part.label], 1e-12)).sum()
+        return float(total / len(votes.item))
 
 
 class BaseNetClassifier(ClassifierMixin, Estimator):
@@ -79,11 +168,12 @@ class BaseNetClassifier(ClassifierMixin, Estimator):
         return validate_data(self, X, reset=reset, dtype=self.dtype, allow_nd=self.module is not None)
 
 
-class CrowdNetClassifier(BaseNetClassifier):
+class CrowdNetClassifier(CrowdMixin, BaseNetClassifier):
     """Base of the classifiers whose net learns from the votes of annotators.
 
-    A subclass names its net (`_kind`), what the net has to know (`_context`), and, where it is not confusion matrices
-    that it learns, its torch module (`_module`, a class) and what follows from it (`_learnt`).
+    A subclass names its net (`_kind`), what the net has to know (`_context`), its torch module (`_make_module`) and
+    what follows from a trained one (`_learnt`); and, where it is not confusion matrices that it learns, what annotators
+    answer (`predict_annotation_proba`).
     """
 
     __metadata_request__fit: ClassVar = {"annotations": True}
@@ -92,7 +182,7 @@ class CrowdNetClassifier(BaseNetClassifier):
         "missing_label": "no_validation",
         "unlabeled_label": "no_validation",
     }
-    _kind, _module = CrowdNet, CrowdModule
+    _kind = AnnotatorNet
 
     def __init__(
         self,
@@ -157,68 +247,96 @@ class CrowdNetClassifier(BaseNetClassifier):
         check_net(params)
         y, annotations = matched_target(X, y, annotations)
         items = self._check_array(X, reset=True)
-        votes, truth = self._read(items, X, y, annotations)
+        votes, truth = check_votes_and_truth(self, X, y, annotations, len(items))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        start = self._start(votes, truth)
-        module = partial(self._module, ensemble_for(params, items, len(votes.classes)), start)
+        module = self._make_module(ensemble_for(params, items, len(votes.classes)), votes, truth)
         net = build_net(self._kind, module, params, seed, **self._context(votes))
         history = train(
-            net, net.rows(items, AnswerRows(votes), truth), self.max_epochs, seed=seed, verbose=self.verbose
+            net, net.rows(items, self._answers(votes), truth), self.max_epochs, seed=seed, verbose=self.verbose
         )
-        self.confusion_matrices_ = self._learnt(net)
         self.classes_, self.annotators_ = votes.classes, votes.annotators
         self.n_iter_, self.history_, self.net_ = len(history), history, net
+        for name, value in self._learnt(net, items, votes).items():
+            setattr(self, name, value)
 
-    def predict_annotation_proba(self, X):
-        """Predict what each annotator would answer.
+    def _make_module(self, build, votes, truth):
+        """What makes the torch module when it is called; `build` makes the ensemble of the classifier."""
+        raise NotImplementedError
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or (n_samples, ...) with a `module`
-            Items.
-
-        Returns
-        -------
-        proba : ndarray of shape (n_samples, n_annotators, n_classes)
-            In the order of `annotators_` and `classes_`.
-        """
-        return np.einsum("nc,acl->nal", self.predict_proba(X), self.confusion_matrices_)
-
-    def _read(self, items, X, y, annotations):
-        """`Votes` on the items, and the codes (n,) of their true classes, -1 where they are unknown."""
-        if y is None and annotations is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None, and there are no "
-                "annotations; pass one or both."
-            )
-        labels, known = np.empty(0), np.zeros(len(items), dtype=bool)
-        if y is not None:
-            labels, known = check_truth(label_array(y), len(items), self.unlabeled_label)
-        classes = np.unique(labels)
-        if annotations is None:
-            votes = Votes([], [], [], len(items), classes, [])
-        else:
-            votes = votes_beside(X, annotations, classes if len(classes) else None, self.missing_label, extend=True)
-        if len(votes.classes) < 2:
-            raise ValueError(
-                f"y and annotations hold {len(votes.classes)} class(es), {votes.classes.tolist()}; a classifier needs "
-                "at least two."
-            )
-        truth = np.full(len(items), -1, dtype=np.int64)
-        truth[known] = np.searchsorted(votes.classes, labels)
-        return votes, truth
-
-    def _start(self, votes, truth):
-        """First confusion matrices (M, C, C): those of Dawid and Skene."""
-        if not len(votes.item):
-            return np.full((len(votes.annotators), len(votes.classes), len(votes.classes)), 1 / len(votes.classes))
-        y = np.append(votes.classes.astype(object), None)[truth]
-        return DawidSkene().fit(votes, y).confusion_matrices_
+    def _answers(self, votes):
+        """Rows of the answers, as the net takes them."""
+        return AnswerRows(votes)
 
     def _context(self, votes):
         """Attributes of the net."""
         return {}
 
-    def _learnt(self, net):
-        """Confusion matrices (M, C, C) of a trained net."""
-        return net.module_.confusion().exp().detach().cpu().double().numpy()
+    def _learnt(self, net, items, votes):
+        """Fitted attributes of a trained net, at least `confusion_matrices_` (M, C, C)."""
+        raise NotImplementedError
+
+
+class ConfusionNetClassifier(CrowdNetClassifier):
+    """Base of those whose net learns confusion matrices."""
+
+    _parameter_constraints: ClassVar = {
+        **CrowdNetClassifier._parameter_constraints,
+        "init": [StrOptions({"majority", "dawid_skene"}), Interval(numbers.Real, 0, 1, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        hidden_layer_sizes=(64,),
+        *,
+        module=None,
+        optimizer="sgd",
+        lr=0.05,
+        momentum=0.9,
+        weight_decay=0.001,
+        batch_size=64,
+        max_epochs=60,
+        init="majority",
+        missing_label=None,
+        unlabeled_label=None,
+        device="auto",
+        dtype="float32",
+        verbose=0,
+        random_state=None,
+    ):
+        super().__init__(
+            hidden_layer_sizes,
+            module=module,
+            optimizer=optimizer,
+            lr=lr,
+            momentum=momentum,
+            weight_decay=weight_decay,
+            batch_size=batch_size,
+            max_epochs=max_epochs,
+            missing_label=missing_label,
+            unlabeled_label=unlabeled_label,
+            device=device,
+            dtype=dtype,
+            verbose=verbose,
+            random_state=random_state,
+        )
+        self.init = init
+
+    def _start(self, votes, truth):
+        """First confusion matrices (M, C, C), as `init` has them."""
+        n_annotators, n_classes = len(votes.annotators), len(votes.classes)
+        if not isinstance(self.init, str):
+            wrong = np.full((n_classes, n_classes), (1 - self.init) / (n_classes - 1))
+            np.fill_diagonal(wrong, self.init)
+            return np.broadcast_to(wrong, (n_annotators, n_classes, n_classes)).copy()
+        if self.init == "dawid_skene" and len(votes.item):
+            y = np.append(votes.classes.astype(object), None)[truth]
+            return DawidSkene().fit(votes, y).confusion_matrices_
+        allowed = (truth < 0)[:, None] | (truth[:, None] == np.arange(n_classes))
+        return around_average(count_answers_of(answer_matrix(votes), vote_shares(votes, allowed), n_annotators))
+
+    def _make_module(self, build, votes, truth):
+        """What makes the torch module when it is called; `build` makes the ensemble of the classifier."""
+        return partial(ConfusionModule, build, self._start(votes, truth), steps(votes, self.batch_size))
+
+    def _learnt(self, net, items, votes):
+        return {"confusion_matrices_": net.module_.confusion().exp().detach().cpu().double().numpy()}
