@@ -43,6 +43,9 @@ API_REFERENCE = [
         "title": "What is true",
         "summary": "Consensus labels and the reliability of annotators, from votes alone.",
         "names": [
+            "CROWDLAB",
+            "ConsensusClassifier",
+            "CrowdRegressor",
             "DawidSkene",
             "MajorityVote",
         ],
@@ -50,8 +53,17 @@ API_REFERENCE = [
     {
         "module": "sklearn_l2d.crowd",
         "title": "Classifiers learnt from labels and votes",
-        "summary": "The classifier that deferrers train where none is given.",
-        "names": ["CCEMClassifier", "NetClassifier"],
+        "summary": "Learn a classifier from votes, with or without some true labels; and the default classifier of deferrers.",
+        "names": [
+            "AggNetClassifier",
+            "CCEMClassifier",
+            "CrowdLayerClassifier",
+            "GeoCrowdNet",
+            "NetClassifier",
+            "RaykarClassifier",
+            "TraceRegClassifier",
+            "UnionNet",
+        ],
     },
     {
         "module": "sklearn_l2d.annotations",

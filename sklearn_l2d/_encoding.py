@@ -822,7 +822,7 @@ def make_votes(
         classes = check_classes(classes)
     if isinstance(annotations, Votes):
         used = annotations.classes[np.unique(annotations.label)]
-        if extend and len(used) and isinstance(used[0], str) == isinstance(classes[0], str):
+        if extend and classes is not None and len(used) and isinstance(used[0], str) == isinstance(classes[0], str):
             classes = np.union1d(classes, used)
         return annotations if classes is None else annotations.recode(classes)
     if issparse(annotations):

@@ -67,6 +67,7 @@ def check_truth(y, n_rows, unlabeled_label):
     """
     labels, known = _known(y, unlabeled_label)
     if known.all():
+        y = labels if getattr(y, "dtype", np.dtype(int)).kind == "O" else y  # numbers among objects are labels, too
         return check_labels(y, n_rows), np.ones(n_rows, dtype=bool)
     check_consistent_length(np.empty(n_rows), known)
     return check_labels(labels, len(labels)) if len(labels) else labels, known

@@ -8,9 +8,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatorLDA
-from sklearn_l2d.aggregation import DawidSkene, MajorityVote
+from sklearn_l2d.aggregation import CROWDLAB, ConsensusClassifier, CrowdRegressor, DawidSkene, MajorityVote
+from sklearn_l2d.annotations import encode_votes
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
-from sklearn_l2d.crowd import CCEMClassifier, NetClassifier
+from sklearn_l2d.crowd import (
+    AggNetClassifier,
+    CCEMClassifier,
+    CrowdLayerClassifier,
+    GeoCrowdNet,
+    NetClassifier,
+    RaykarClassifier,
+    TraceRegClassifier,
+    UnionNet,
+)
 from sklearn_l2d.deferral import (
     BestExpert,
     ClassifierOnly,
@@ -33,12 +43,14 @@ from sklearn_l2d.deferral import (
 class Instance:
     """An unfitted estimator and how the common tests treat it.
 
-    `kind` says what the estimator is fitted to and what it answers (`fit`, `outputs`); `grid` holds parameters to
-    search; `expected_failed_checks` gives the reason for each check of scikit-learn that is known to fail.
+    `kind` says what the estimator is fitted to and what it answers (`fit`, `outputs`): "aggregator", "annotator",
+    "classifier", "clusterer", "consensus", "crowd", "deferrer", "encoder", "numbers" or "roster"; `grid` holds
+    parameters to search; `expected_failed_checks` gives the reason for each check of scikit-learn that is known to
+    fail.
     """
 
     estimator: BaseEstimator
-    kind: str  # "aggregator", "annotator", "encoder", "clusterer", "roster", "classifier", "crowd" or "deferrer"
+    kind: str
     grid: dict = field(default_factory=dict)
     expected_failed_checks: dict = field(default_factory=dict)
 
@@ -64,6 +76,8 @@ _VOTES = {
     "check_sample_weight_equivalence_on_sparse_data": "a sparse matrix holds positions of classes, not any floats",
 }
 
+_CROWD = [AggNetClassifier, CrowdLayerClassifier, GeoCrowdNet, TraceRegClassifier, UnionNet]
+
 INSTANCES = [
     Instance(AnnotatorLDA(dtype="float32", **_FAST), "annotator", grid={"n_clusters": [1, 2], "alpha": [1.0, 20.0]}),
     Instance(AnnotatorLDA(dtype="float64", **_FAST), "annotator", grid={"n_clusters": [1, 3], "alpha": [5.0]}),
@@ -86,11 +100,21 @@ INSTANCES = [
         expected_failed_checks=_VOTES,
     ),
     Instance(
+        CrowdRegressor("low_rank", bias=True, tol=0.1),
+        "numbers",
+        grid={"method": ["gaussian", "mean"]},
+        expected_failed_checks={"check_supervised_y_no_nan": "NaN marks an unknown truth"},
+    ),
+    Instance(ConsensusClassifier(MajorityVote()), "consensus", grid={"aggregator": [None, MajorityVote()]}),
+    Instance(CROWDLAB(cv=2, random_state=0), "consensus", grid={"cv": [2, 3]}),
+    Instance(
         NetClassifier((16,), max_epochs=20, random_state=0),
         "classifier",
         grid={"weight_decay": [0.0, 0.1]},
     ),
     Instance(CCEMClassifier((16,), max_epochs=20, random_state=0), "crowd", grid={"weight_decay": [0.0, 0.1]}),
+    Instance(RaykarClassifier(), "crowd", grid={"prior": [1.0, "average"]}),
+    *(Instance(kind(hidden_layer_sizes=(4,), max_epochs=12, random_state=0), "crowd") for kind in _CROWD),
     Instance(
         ClusterDeferral(AnnotatorLDA(**_FAST), n_groups=2, **_GATE),
         "deferrer",
@@ -217,7 +241,14 @@ def of_kind(kind):
 
 def fitted_to(*data):
     """Instances that are fitted to "X", to "y" (labels or counts), or to both."""
-    given = {"clusterer": {"X"}, "roster": set(), "aggregator": set(), "crowd": {"X"}}
+    given = {
+        "clusterer": {"X"},
+        "roster": set(),
+        "aggregator": set(),
+        "consensus": {"X"},
+        "crowd": {"X"},
+        "numbers": set(),
+    }
     return [instance for instance in INSTANCES if given.get(instance.kind, {"X", "y"}) >= set(data)]
 
 
@@ -261,17 +292,28 @@ def make_crowd(n_samples=60, n_experts=5, labels=(0, 1, 2), random_state=0):
     )
 
 
+def answers_in_numbers(crowd):
+    """The annotations of a crowd as a table of floats, NaN where they are missing."""
+    votes = encode_votes(crowd.annotations, classes=crowd.labels)
+    codes = votes.to_codes().astype(float)
+    codes[codes < 0] = np.nan
+    frame = hasattr(crowd.annotations, "columns")
+    return type(crowd.annotations)(codes, columns=votes.annotators) if frame else codes
+
+
 def fit(instance, estimator, crowd):
     """Fit an estimator of the kind of `instance` to the crowd."""
     if instance.kind == "annotator":
         return estimator.fit(crowd.X, crowd.counts)
     if instance.kind == "clusterer":
         return estimator.fit(crowd.X)
+    if instance.kind == "numbers":
+        return estimator.fit(answers_in_numbers(crowd))
     if instance.kind in ("roster", "aggregator"):
         return estimator.fit(crowd.annotations)
     if instance.kind == "classifier":
         return estimator.fit(crowd.X, crowd.y)
-    if instance.kind == "crowd":
+    if instance.kind in ("consensus", "crowd"):
         return estimator.fit(crowd.X, annotations=crowd.annotations)
     return estimator.fit(crowd.X, crowd.y, annotations=crowd.annotations)
 
@@ -297,9 +339,11 @@ def outputs(instance, estimator, crowd):
             "score": np.array(estimator.score(annotations)),
             "confusion_matrices": estimator.confusion_matrices_,
         }
+    if instance.kind == "numbers":
+        return {"predict": estimator.predict(answers_in_numbers(crowd)), "sigma": estimator.sigma_}
     if instance.kind == "roster":
         return {"labels": estimator.labels_, "agreement": estimator.agreement_}
-    if instance.kind == "classifier":
+    if instance.kind in ("classifier", "consensus"):
         return {"predict": estimator.predict(X), "predict_proba": estimator.predict_proba(X)}
     if instance.kind == "crowd":
         return {

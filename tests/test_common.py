@@ -381,7 +381,7 @@ def test_frames_and_string_labels_mean_the_same(instance, crowd, fitted_once):
     if instance in fitted_to("X"):
         assert frames.feature_names_in_.tolist() == list("abcd")
     got, expected = outputs(instance, frames, named), outputs(instance, plain, crowd)
-    decoded = {"predict"} if instance.kind in ("aggregator", "classifier", "crowd", "deferrer") else set()
+    decoded = {"predict"} if instance.kind in ("aggregator", "classifier", "consensus", "crowd", "deferrer") else set()
     for name in expected:
         want = named.labels[expected[name]] if name in decoded else expected[name]
         assert_array_equal(got[name], want, err_msg=name)

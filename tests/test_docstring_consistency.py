@@ -253,17 +253,38 @@ METHODS_PATTERNS = {
 # Aggregators have annotations for X and annotators in place of experts: their entries agree among themselves.
 AGGREGATION = ("sklearn_l2d.aggregation",)
 
-AGGREGATION_DIFFERENT = {}
+FEATURES = "CROWDLAB ConsensusClassifier"
+
+AGGREGATION_DIFFERENT = {
+    ("Parameters", "classifier"): {"its probabilities are taken out of fold": "CROWDLAB"},
+    ("Parameters", "max_iter"): {"many are cheap": "CrowdRegressor"},
+    ("Parameters", "prior"): {"answers are numbers": "CrowdRegressor"},
+    ("Parameters", "random_state"): {"it draws folds": "CROWDLAB"},
+    ("Attributes", "n_features_in_"): {"the columns are features": FEATURES},
+}
 
 AGGREGATION_METHODS_DIFFERENT = {
     "X": {
-        "annotators come by name": "BaseAggregator.predict",
+        "answers are numbers": "CrowdRegressor.fit",
+        "annotators come by name": "BaseAggregator.predict CrowdRegressor.predict",
         "as there": "BaseAggregator.predict_proba BaseAggregator.score BaseAggregator.transform",
         "as in a fit": "BaseAggregator.fit_predict",
+        "the items have features": "BaseConsensusClassifier.fit CROWDLAB.fit_predict CROWDLAB.fit_predict_proba "
+        "CROWDLAB.predict ConsensusClassifier.predict ConsensusClassifier.predict_proba",
+        "they are other items than in fit": "CROWDLAB.predict_proba",
         "the items are new": "DawidSkene.partial_fit",
     },
     "sample_weight": {"it is described there": "BaseAggregator.fit"},
-    "y": {"it is described there": "BaseAggregator.fit"},
+    "annotations": {
+        "as in a fit": "CROWDLAB.fit_predict CROWDLAB.fit_predict_proba",
+        "as there": "CROWDLAB.predict",
+        "annotators come by name": "CROWDLAB.predict_proba",
+    },
+    "y": {
+        "it is described there": "BaseAggregator.fit",
+        "an AnnotatedTarget is one, too": "BaseConsensusClassifier.fit",
+        "the truth is a number": "CrowdRegressor.fit",
+    },
 }
 
 

@@ -1,7 +1,8 @@
 """CROWDLAB: the label as a weighted average of a classifier and people (Goh, Tkachenko and Mueller, 2022).
 
 The paper knows no truth. It takes a majority for the consensus, judges the classifier by it, and every person by the
-others on the same items. Here the truth of the items of a fit is known, and stands in place of both.
+others on the same items: `crowdlab_consensus`. Where the truth of the items of a fit is known, it stands in place of
+both.
 """
 
 from typing import NamedTuple
@@ -53,6 +54,53 @@ def fit_crowdlab(item, label, proba, truth, expected_right):
     error = np.mean(proba.argmax(1) != truth)
     right = share.mean() if share.size else expected_right
     return Crowdlab(float(right), float(base_error), float(_weight(error, base_error)))
+
+
+def crowdlab_consensus(votes, proba, truth):
+    """Learn the weights, and label the items, where the truth is unknown or known in part.
+
+    The consensus is first the majority, the classifier breaking ties, then what the weights make of it.
+
+    Parameters
+    ----------
+    votes : Votes
+        Answers of M people to n items, with C classes.
+    proba : ndarray of shape (n, C)
+        Probabilities of the classifier on items that it was not fitted on.
+    truth : ndarray of int of shape (n,)
+        True classes, -1 where they are unknown.
+
+    Returns
+    -------
+    crowdlab : Crowdlab
+    right, seen : ndarrays of shape (M,)
+        How often a person agrees with each of the others on the same item, or with its truth, and how often they meet.
+    consensus : ndarray of shape (n, C)
+        Probabilities of the labels.
+
+    Raises
+    ------
+    ValueError
+        If no item has two answers or a known truth.
+    """
+    item, annotator, label = votes.item.astype(np.int64), votes.annotator, votes.label
+    counts = votes.to_counts()
+    size, known = counts.sum(1), truth >= 0
+    judged = known | (size > 1)
+    if not judged.any():
+        raise ValueError("no item has two answers or a known truth, so that nobody can be judged; pass some.")
+    meets = np.where(known, np.maximum(size - 1, 1), size - 1)[item]
+    agrees = np.where(known[item], meets * (label == truth[item]), counts[item, label] - 1)
+    n_people = len(votes.annotators)
+    right, seen = np.bincount(annotator, agrees, n_people), np.bincount(annotator, meets, n_people)
+    place, told = np.cumsum(judged) - 1, judged[item]
+    best = np.where(known, truth, (counts + proba / 2).argmax(1))
+    for _ in range(2):
+        crowdlab = fit_crowdlab(place[item[told]], label[told], proba[judged], best[judged], 1 / proba.shape[1])
+        consensus = crowdlab_proba(crowdlab, right, seen, item, annotator, label, proba)
+        best = np.where(known, truth, consensus.argmax(1))
+    consensus[known] = np.eye(proba.shape[1])[truth[known]]
+    return crowdlab, right, seen, consensus
 
 
 def crowdlab_proba(crowdlab, right, seen, item, expert, label, proba):

@@ -271,19 +271,7 @@ class BaseAggregator(TransformerMixin, Estimator):
     def _votes(self, X):
         """`Votes` of the annotators of the fit, who come first, and of new ones; of known classes."""
         votes = answers_among(X, self.classes_, self.missing_label, unknown="left out")
-        known, names = self.annotators_.tolist(), votes.annotators.tolist()
-        if not (is_frame(X) or isinstance(X, Votes)) or are_numbers(names, known):
-            if len(names) != len(known):
-                raise ValueError(
-                    f"X has {len(names)} features, but {type(self).__name__} is expecting {len(known)} features as "
-                    "input: one column per annotator in the order of annotators_, or a DataFrame with their names."
-                )
-            return placed(votes, np.arange(len(known)), self.annotators_)
-        place = {name: position for position, name in enumerate(known)}
-        places = np.array([place.setdefault(name, len(place)) for name in names], dtype=np.int64)
-        everybody = np.empty(len(place), dtype=object)
-        everybody[:] = list(place)
-        return placed(votes, places, everybody)
+        return with_annotators(votes, self, is_frame(X) or isinstance(X, Votes))
 
     def _draws(self, votes):
         """Random numbers (n, C) that belong to an item's answers, so that a row alone gets what it gets in a batch."""
@@ -357,3 +345,29 @@ def allowed_classes(labels, known, classes):
             )
         allowed[known] = labels[:, None] == classes
     return allowed
+
+
+def with_annotators(votes, fitted, named):
+    """Votes of the annotators of a fitted estimator, who come first, and of new ones.
+
+    Parameters
+    ----------
+    votes : Votes
+    fitted : estimator
+        With `annotators_`.
+    named : bool
+        Whether the columns of what the votes were made of have names. Else they are the annotators of the fit.
+    """
+    known, names = fitted.annotators_.tolist(), votes.annotators.tolist()
+    if not named or are_numbers(names, known):
+        if len(names) != len(known):
+            raise ValueError(
+                f"X has {len(names)} features, but {type(fitted).__name__} is expecting {len(known)} features as "
+                "input: one column per annotator in the order of annotators_, or a DataFrame with their names."
+            )
+        return placed(votes, np.arange(len(known)), fitted.annotators_)
+    place = {name: position for position, name in enumerate(known)}
+    places = np.array([place.setdefault(name, len(place)) for name in names], dtype=np.int64)
+    everybody = np.empty(len(place), dtype=object)
+    everybody[:] = list(place)
+    return placed(votes, places, everybody)

@@ -11,8 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._annotated_target import matched_target
-from .._by_name import expert_places
-from .._encoding import Votes, is_frame, placed
+from .._encoding import Votes, is_frame
 from .._numerics._crowd_em import answer_matrix, count_answers_of, vote_shares
 from .._numerics._matrices import row_chunks
 from .._persistence import Estimator
@@ -23,17 +22,17 @@ from .._torch._modules import ensemble_for
 from .._torch._net import NET_CONSTRAINTS, build_net, check_net, predict_log_proba, train
 from .._validation import answers_among, check_votes_and_truth, votes_beside
 from ..aggregation import DawidSkene
+from ..aggregation._base import with_annotators
 
 _POPULATION = 5.0  # answers that the average annotator counts as in the first row of everybody's matrix
 _START = 0.5, 2.0  # pseudo-counts of the average annotator's wrong and right answers
 
 
-def around_average(counts):
-    """Confusion matrices (M, C, C) of annotators with counts (M, C, C), who are taken to be alike until they differ."""
+def average_prior(counts):
+    """Pseudo-counts (C, C) that hold the annotators of counts (M, C, C) to be alike until they differ."""
     wrong, right = _START
     average = counts.sum(0) + np.where(np.eye(counts.shape[1], dtype=bool), right, wrong)
-    rows = counts + _POPULATION * average / average.sum(1, keepdims=True)
-    return rows / rows.sum(2, keepdims=True)
+    return _POPULATION * average / average.sum(1, keepdims=True)
 
 
 def steps(votes, batch_size):
@@ -75,7 +74,7 @@ class CrowdMixin:
             Items.
         annotations : array-like or DataFrame of shape (n_samples, n_annotators), or Votes
             Who answered what, one column per annotator in the order of `annotators_`; a DataFrame and votes are matched
-            by name, and may have fewer annotators.
+            by name, may have fewer annotators, and newcomers are left out.
 
         Returns
         -------
@@ -85,19 +84,13 @@ class CrowdMixin:
         Raises
         ------
         ValueError
-            If there is no answer, or annotators are unknown.
+            If there is no answer, or `annotations` does not fit.
         """
         check_is_fitted(self)
         votes = votes_beside(X, annotations, self.classes_, self.missing_label, extend=True)
         votes = answers_among(votes, self.classes_, self.missing_label, unknown="left out")
-        named = is_frame(annotations) or isinstance(annotations, Votes)
-        places = expert_places(votes.annotators.tolist(), self.annotators_, "annotations") if named else None
-        if places is None and len(votes.annotators) != len(self.annotators_):
-            raise ValueError(
-                f"annotations has {len(votes.annotators)} columns, but there are {len(self.annotators_)} annotators; "
-                "give one column per annotator in the order of annotators_, or a DataFrame with their names."
-            )
-        votes = placed(votes, np.arange(len(self.annotators_)) if places is None else places, self.annotators_)
+        votes = with_annotators(votes, self, is_frame(annotations) or isinstance(annotations, Votes))
+        votes = votes[:, : len(self.annotators_)]  # of newcomers, nothing is known
         if not len(votes.item):
             raise ValueError("annotations holds no answer; pass some.")
         total = 0.0
@@ -332,7 +325,9 @@ class ConfusionNetClassifier(CrowdNetClassifier):
             y = np.append(votes.classes.astype(object), None)[truth]
             return DawidSkene().fit(votes, y).confusion_matrices_
         allowed = (truth < 0)[:, None] | (truth[:, None] == np.arange(n_classes))
-        return around_average(count_answers_of(answer_matrix(votes), vote_shares(votes, allowed), n_annotators))
+        counts = count_answers_of(answer_matrix(votes), vote_shares(votes, allowed), n_annotators)
+        rows = counts + average_prior(counts)
+        return rows / rows.sum(2, keepdims=True)
 
     def _make_module(self, build, votes, truth):
         """What makes the torch module when it is called; `build` makes the ensemble of the classifier."""

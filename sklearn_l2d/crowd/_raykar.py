@@ -4,11 +4,12 @@ import numbers
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from .._annotated_target import matched_target
+from .._classifiers import expand, fit_to_proba, own_proba
 from .._numerics._crowd_em import (
     answer_matrix,
     count_answers_of,
@@ -18,29 +19,11 @@ from .._numerics._crowd_em import (
     vote_shares,
 )
 from .._persistence import Estimator
-from .._sklearn import HasMethods, Interval, atomic_fit
+from .._sklearn import HasMethods, Interval, StrOptions, atomic_fit
 from .._validation import check_votes_and_truth
-from ._base import CrowdMixin
+from ._base import CrowdMixin, average_prior
 
 _LEAST = 1e-6  # probability below which a class of an item is no row of the classifier
-
-
-def fit_to_truth(classifier, X, truth, classes):
-    """Fit a clone of a classifier to distributions (n, C) of the truth: a weighted row for each class of an item."""
-    rows, codes = np.nonzero(truth > _LEAST)
-    return clone(classifier).fit(X[rows], classes[codes], sample_weight=truth[rows, codes])
-
-
-def proba_of(classifier, X, classes):
-    """Probabilities (n, C) of a fitted classifier, 0 for classes that it does not know."""
-    proba = np.zeros((len(X), len(classes)))
-    proba[:, np.searchsorted(classes, classifier.classes_)] = classifier.predict_proba(X)
-    if not np.isfinite(proba).all():
-        raise FloatingPointError(
-            f"the predict_proba of the classifier {type(classifier).__name__} holds NaN or infinity; scale the columns "
-            "of X to similar sizes, or give another classifier."
-        )
-    return proba
 
 
 class RaykarClassifier(CrowdMixin, MetaEstimatorMixin, ClassifierMixin, Estimator):
@@ -60,8 +43,9 @@ class RaykarClassifier(CrowdMixin, MetaEstimatorMixin, ClassifierMixin, Estimato
     classifier : classifier, default=None
         Any with `predict_proba` whose `fit` takes `sample_weight`. None stands for `LogisticRegression`.
 
-    prior : float, default=1.0
-        Pseudo-count of every answer in each row of a confusion matrix.
+    prior : "average" or float, default="average"
+        Pseudo-counts in each row of a confusion matrix: five that are spread as the average annotator answers, measured
+        by the majority, or one number for every answer, as in `DawidSkene`.
 
     max_iter : int, default=50
         Largest number of turns, each of which fits the classifier once.
@@ -121,14 +105,16 @@ class RaykarClassifier(CrowdMixin, MetaEstimatorMixin, ClassifierMixin, Estimato
     __metadata_request__fit: ClassVar = {"annotations": True}
     _parameter_constraints: ClassVar = {
         "classifier": [HasMethods(["fit", "predict_proba"]), None],
-        "prior": [Interval(numbers.Real, 0, None, closed="left")],
+        "prior": [StrOptions({"average"}), Interval(numbers.Real, 0, None, closed="left")],
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
         "missing_label": "no_validation",
         "unlabeled_label": "no_validation",
     }
 
-    def __init__(self, classifier=None, *, prior=1.0, max_iter=50, tol=1e-4, missing_label=None, unlabeled_label=None):
+    def __init__(
+        self, classifier=None, *, prior="average", max_iter=50, tol=1e-4, missing_label=None, unlabeled_label=None
+    ):
         self.classifier = classifier
         self.prior = prior
         self.max_iter = max_iter
@@ -173,9 +159,12 @@ class RaykarClassifier(CrowdMixin, MetaEstimatorMixin, ClassifierMixin, Estimato
         allowed = (truth < 0)[:, None] | (truth[:, None] == np.arange(len(votes.classes)))
         told = (truth >= 0) | (np.diff(votes.starts) > 0)  # of the others, nobody knows anything
         q, best = vote_shares(votes, allowed), None
+        prior = self.prior
+        if prior == "average":
+            prior = average_prior(count_answers_of(answer_matrix(votes), q, len(votes.annotators)))
         self.history_ = []
         for _ in range(self.max_iter):
-            found = self._turn(classifier, items, votes, allowed, told, q)
+            found = self._turn(classifier, items, votes, allowed, told, prior, q)
             gain = found[0] - self.history_[-1] if self.history_ else np.inf
             if gain >= 0:
                 best, q = found, found[-1]
@@ -199,7 +188,8 @@ class RaykarClassifier(CrowdMixin, MetaEstimatorMixin, ClassifierMixin, Estimato
             In the order of `classes_`.
         """
         check_is_fitted(self)
-        return proba_of(self.classifier_, validate_data(self, X, reset=False), self.classes_)
+        own = own_proba(self.classifier_, validate_data(self, X, reset=False))
+        return expand(own, self.classifier_.classes_, self.classes_)
 
     def predict(self, X):
         """Predict labels, by the features alone.
@@ -217,14 +207,14 @@ class RaykarClassifier(CrowdMixin, MetaEstimatorMixin, ClassifierMixin, Estimato
         best = self.predict_proba(X).argmax(1)
         return self.classes_[best]
 
-    def _turn(self, classifier, X, votes, allowed, told, q):
+    def _turn(self, classifier, X, votes, allowed, told, prior, q):
         """Objective, classifier, confusion matrices and probabilities (n, C) of the truth after one turn."""
         answers = answer_matrix(votes)
-        model = fit_to_truth(classifier, X[told], q[told], votes.classes)
-        counts = count_answers_of(answers, q, len(votes.annotators)) + self.prior
+        model = fit_to_proba(classifier, X[told], q[told], votes.classes, _LEAST)
+        counts = count_answers_of(answers, q, len(votes.annotators)) + prior
         total = counts.sum(2, keepdims=True)
         confusion = np.divide(counts, total, out=np.full(counts.shape, 1 / counts.shape[2]), where=total > 0)
-        log_f = safe_log(proba_of(model, X, votes.classes))
+        log_f = np.log(expand(own_proba(model, X), model.classes_, votes.classes))
         q, evidence = posterior_of(log_joint_of(answers, safe_log(confusion), log_f), allowed)
-        objective = evidence[told].sum() + self.prior * safe_log(confusion).sum()
+        objective = evidence[told].sum() + (prior * safe_log(confusion)).sum()
         return float(objective), model, confusion, q

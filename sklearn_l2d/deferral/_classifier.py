@@ -4,15 +4,13 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
+from .._classifiers import expand, in_its_type, out_of_fold, own_proba
 from .._encoding import some
 from .._numerics._answers import fit_temperature
 from .._numerics._matrices import row_chunks
 from .._sklearn import take_rows
-
-_FLOOR = 1e-6  # probability of a class that a fold did not contain
 
 
 def team_classes(y, classes, parts):
@@ -43,21 +41,11 @@ def classes_of(part, name):
     return part.classes_
 
 
-def _in_its_type(call, X):
-    """``call(X)``; nets of torch that refuse float64 see the items as float32."""
-    try:
-        return call(X)
-    except RuntimeError as error:
-        if getattr(X, "dtype", None) != np.float64 or "ouble" not in str(error):
-            raise
-    return call(X.astype(np.float32))
-
-
 def fit_classifier(classifier, X, y, seed):
     """Fitted clone of the classifier, or the classifier itself if it is a `FrozenEstimator`."""
     if isinstance(classifier, FrozenEstimator):
         return classifier
-    fitted = _in_its_type(lambda X: clone(with_seed(classifier, seed)).fit(X, y), X)
+    fitted = in_its_type(lambda X: clone(with_seed(classifier, seed)).fit(X, y), X)
     classes_of(fitted, "classifier")
     return fitted
 
@@ -89,7 +77,12 @@ def judge_classifier(classifier, fitted, X, y, classes, cv, seed):
     if isinstance(classifier, FrozenEstimator):
         proba = expand(own_proba(fitted, X), fitted.classes_, classes)
     else:
-        proba = _out_of_fold(with_seed(classifier, seed), X, y, y_codes, classes, cv, seed)
+        seeded = with_seed(classifier, seed)
+
+        def fit(rows):
+            return in_its_type(lambda X: clone(seeded).fit(X, y[rows]), take_rows(X, rows))
+
+        proba = out_of_fold(fit, X, y_codes, classes, cv, seed)
     temperature = fit_temperature(np.log(proba), y_codes)
     for rows in row_chunks(*proba.shape):
         proba[rows] = _at_temperature(proba[rows], temperature)
@@ -117,42 +110,6 @@ def with_seed(estimator, seed):
     return clone(estimator).set_params(**dict.fromkeys(open_, seed))
 
 
-def _out_of_fold(classifier, X, y, y_codes, classes, cv, seed):
-    counts = np.bincount(y_codes)
-    rarest = counts[counts > 0].min()
-    stratified = rarest >= min(cv, len(y))
-    splitter = StratifiedKFold if stratified else KFold
-    folds = splitter(min(cv, len(y)), shuffle=True, random_state=seed)
-    proba = np.full((len(y), len(classes)), _FLOOR)
-    for seen, unseen in folds.split(np.zeros(len(y)), y):
-        if len(np.unique(y_codes[seen])) < 2:
-            proba[unseen, y_codes[seen][0]] = 1.0  # a classifier cannot be fitted to one class
-        else:
-            model = _in_its_type(lambda X, seen=seen: clone(classifier).fit(X, y[seen]), take_rows(X, seen))
-            proba[unseen] = expand(own_proba(model, take_rows(X, unseen)), model.classes_, classes)
-    return proba / proba.sum(1, keepdims=True)
-
-
 def own_labels(classifier, X):
     """Labels that a classifier predicts."""
-    return np.asarray(_in_its_type(classifier.predict, X))
-
-
-def own_proba(classifier, X):
-    """Probabilities of a classifier in the order of its own classes; refused where they are none."""
-    proba = _in_its_type(classifier.predict_proba, X)
-    wrong = ~np.isfinite(proba).all(axis=1)
-    if wrong.any():
-        raise FloatingPointError(
-            f"the predict_proba of the classifier {type(classifier).__name__} holds NaN or infinity for "
-            f"{int(wrong.sum())} of {len(wrong)} items, as where its training diverged: lower its learning rate (lr), "
-            "scale the columns of X to similar sizes, for instance with StandardScaler, or give another classifier."
-        )
-    return proba
-
-
-def expand(proba, own_classes, classes):
-    """Probabilities in the order of `classes`; classes that the model does not know get a floor."""
-    full = np.full((len(proba), len(classes)), _FLOOR)
-    full[:, np.searchsorted(classes, own_classes)] = np.maximum(proba, _FLOOR)
-    return full / full.sum(1, keepdims=True)
+    return np.asarray(in_its_type(classifier.predict, X))

@@ -120,6 +120,12 @@ def test_known_truth_is_clamped():
     assert half.score(votes, known) < half.score(votes)
 
 
+def test_numbers_among_objects_are_labels():
+    votes, truth, _ = simulate(60)
+    expected = DawidSkene().fit(votes, truth).confusion_matrices_
+    assert_allclose(DawidSkene().fit(votes, truth.astype(object)).confusion_matrices_, expected)
+
+
 def test_weights_repeat_items_and_zero_removes_them():
     votes, _, _ = simulate(60)
     weight = np.arange(60) % 3

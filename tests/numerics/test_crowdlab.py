@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_l2d._numerics._crowdlab import Crowdlab, crowdlab_proba, fit_crowdlab
+from sklearn_l2d._numerics._crowdlab import Crowdlab, crowdlab_consensus, crowdlab_proba, fit_crowdlab
+from sklearn_l2d.annotations import encode_votes
 
 # Ann or Bob answers an item, and Eve, who is always right, answers every item: cleanlab, which compares people with one
 # another, then finds how often Ann and Bob are right.
@@ -82,3 +83,51 @@ def test_one_class_is_certain():
     learnt = fit_crowdlab(np.array([0, 1]), np.array([0, 0]), np.ones((2, 1)), np.array([0, 0]), 0.5)
     ones = crowdlab_proba(learnt, np.ones(1), np.ones(1), np.array([1]), np.array([0]), np.array([0]), np.ones((2, 1)))
     assert_allclose(ones, 1)
+
+
+# answers of three people to the same items, two to each, and what get_label_quality_multiannotator of cleanlab 2.9.0
+# finds with calibrate_probs=False: weights, consensus, and the probabilities that it is based on
+VOTES = np.array([[0, 0, -1], [0, -1, 1], [-1, 0, 0], [1, 1, -1], [1, -1, 1], [-1, 2, 2], [2, 2, -1], [2, -1, 0]])
+WEIGHTS = np.array([0.46666667, 1, 0.36])
+CONSENSUS = np.array(
+    [[0.8475122, 0.0762439, 0.0762439], [0.51044655, 0.35740626, 0.13214719], [0.61566145, 0.30743086, 0.0769077],
+     [0.0762439, 0.7742114, 0.1495447], [0.1827997, 0.58374809, 0.23345221], [0.11532822, 0.11532822, 0.76934355],
+     [0.0762439, 0.0762439, 0.8475122], [0.33208001, 0.15747345, 0.51044655]]
+)  # fmt: skip
+
+
+def test_figures_of_cleanlab_without_truth():
+    votes = encode_votes(VOTES, classes=[0, 1, 2])
+    learnt, right, seen, consensus = crowdlab_consensus(votes, PROBA, np.full(8, -1))
+    assert_allclose(learnt.classifier * np.sqrt(2), CLEANLAB_WEIGHT)
+    assert_allclose(1 - (1 - right / seen) / learnt.base_error, WEIGHTS, atol=1e-8)
+    assert_allclose(consensus, CONSENSUS, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_answers", [2, 3])
+def test_equals_cleanlab_without_truth(n_answers):
+    multiannotator = pytest.importorskip("cleanlab.multiannotator")
+    rng = np.random.default_rng(n_answers)
+    truth = rng.integers(4, size=80)
+    proba = rng.dirichlet(np.ones(4), 80) + 0.4 * np.eye(4)[truth]
+    proba /= proba.sum(1, keepdims=True)
+    answers = np.where(rng.random((80, 6)) < np.linspace(0.4, 0.9, 6), truth[:, None], rng.integers(4, size=(80, 6)))
+    answers[np.argsort(rng.random((80, 6)), axis=1) >= n_answers] = -1
+    found = multiannotator.get_label_quality_multiannotator(
+        np.where(answers < 0, np.nan, answers), proba, calibrate_probs=False, return_weights=True, verbose=False
+    )
+    votes = encode_votes(answers, classes=[0, 1, 2, 3])
+    learnt, right, seen, consensus = crowdlab_consensus(votes, proba, np.full(80, -1))
+    assert_allclose(learnt.classifier * np.sqrt(n_answers), found["model_weight"])
+    assert_allclose(np.maximum(1 - (1 - right / seen) / learnt.base_error, 1e-6), found["annotator_weight"])
+    label = found["label_quality"]["consensus_label"].to_numpy()
+    quality = found["label_quality"]["consensus_quality_score"].to_numpy()
+    assert_allclose(consensus[np.arange(80), label], quality)
+
+
+def test_with_all_truth_known_people_are_judged_by_it():
+    votes = encode_votes(VOTES, classes=[0, 1, 2])
+    learnt, right, seen, consensus = crowdlab_consensus(votes, PROBA, TRUTH)
+    assert_allclose(right / seen, [1, 1, 3 / 5])
+    assert_allclose(consensus, np.eye(3)[TRUTH])
+    assert learnt == fit_crowdlab(votes.item, votes.label, PROBA, TRUTH, 0.5)
