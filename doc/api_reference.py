@@ -53,12 +53,16 @@ API_REFERENCE = [
     {
         "module": "sklearn_l2d.crowd",
         "title": "Classifiers learnt from labels and votes",
-        "summary": "Learn a classifier from votes, with or without some true labels; and the default classifier of deferrers.",
+        "summary": "Learn from votes, with or without some true labels; and the default classifier of deferrers.",
         "names": [
             "AggNetClassifier",
             "CCEMClassifier",
+            "COINNet",
+            "CoNALClassifier",
             "CrowdLayerClassifier",
             "GeoCrowdNet",
+            "InstanceDependentCrowdNet",
+            "MaxMIGClassifier",
             "NetClassifier",
             "RaykarClassifier",
             "TraceRegClassifier",

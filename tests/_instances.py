@@ -14,8 +14,12 @@ from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMe
 from sklearn_l2d.crowd import (
     AggNetClassifier,
     CCEMClassifier,
+    COINNet,
+    CoNALClassifier,
     CrowdLayerClassifier,
     GeoCrowdNet,
+    InstanceDependentCrowdNet,
+    MaxMIGClassifier,
     NetClassifier,
     RaykarClassifier,
     TraceRegClassifier,
@@ -76,7 +80,17 @@ _VOTES = {
     "check_sample_weight_equivalence_on_sparse_data": "a sparse matrix holds positions of classes, not any floats",
 }
 
-_CROWD = [AggNetClassifier, CrowdLayerClassifier, GeoCrowdNet, TraceRegClassifier, UnionNet]
+_CROWD = [
+    AggNetClassifier,
+    COINNet,
+    CoNALClassifier,
+    CrowdLayerClassifier,
+    GeoCrowdNet,
+    InstanceDependentCrowdNet,
+    MaxMIGClassifier,
+    TraceRegClassifier,
+    UnionNet,
+]
 
 INSTANCES = [
     Instance(AnnotatorLDA(dtype="float32", **_FAST), "annotator", grid={"n_clusters": [1, 2], "alpha": [1.0, 20.0]}),

@@ -135,9 +135,14 @@ class CommonLayerModule(LayerModule):
         self.embed = MLPEnsemble(1, n_features, n_components, ())
         self.layer_annotators = Steps(torch.randn(len(step), n_components).double(), step)
 
-    def share(self, X):
-        """Logits (b, M) of the share of the common map."""
-        return self.embed(X.flatten(1).to(self.layer_common.dtype))[0] @ self.layer_annotators().T
+    def common_scores(self, log_f):
+        """Logits (b, C) of answers by the common map, from log-probabilities (b, C)."""
+        return log_f.clamp(min=LOWEST) @ self.layer_common
+
+    def share(self, X, row, who):
+        """Logits (A,) of the share of the common map in answers to items `row` (A,) by annotators `who` (A,)."""
+        embedded = self.embed(X.flatten(1).to(self.layer_common.dtype))[0]
+        return (embedded[row] * self.layer_annotators()[who]).sum(1)
 
 
 class ItemModule(ConfusionModule):
@@ -154,7 +159,8 @@ class ItemModule(ConfusionModule):
     def __init__(self, build, confusion, step, n_components):
         super().__init__(build, confusion, step)
         n_annotators, n_classes, _ = confusion.shape
-        self.embed = MLPEnsemble(1, build.keywords["n_features"], n_components, ())
+        if n_components:
+            self.embed = MLPEnsemble(1, build.keywords["n_features"], n_components, ())
         self.item_effects = nn.Parameter(torch.zeros(n_annotators, n_components, n_classes * n_classes))
 
     def confusion_of(self, X, row, who):
@@ -165,30 +171,7 @@ class ItemModule(ConfusionModule):
         return (scores + effect).log_softmax(-1)
 
 
-class OutlierModule(ConfusionModule):
-    """Confusion matrices beside deviations from them, one for every answer of the training.
-
-    Parameters
-    ----------
-    build, confusion, step
-        As in `ConfusionModule`.
-    n_answers : int
-        L.
-    speed : float
-        Step of the deviations.
-    """
-
-    def __init__(self, build, confusion, step, n_answers, speed):
-        super().__init__(build, confusion, step)
-        self.speed = speed
-        self.outlier = nn.Parameter(torch.zeros(n_answers, confusion.shape[1]))
-
-    def deviation(self, answers):
-        """Deviations (A, C) from the probabilities of some answers."""
-        return self.speed * self.outlier[answers]
-
-
 class AnnotatorNet(CrowdNet):
     """`CrowdNet` whose `module_` is one of the above: what belongs to annotators is spared `weight_decay`."""
 
-    undecayed = ("log_confusion*", "layer_*", "outlier")
+    undecayed = ("log_confusion*", "layer_*")

@@ -86,13 +86,7 @@ class CrowdMixin:
         ValueError
             If there is no answer, or `annotations` does not fit.
         """
-        check_is_fitted(self)
-        votes = votes_beside(X, annotations, self.classes_, self.missing_label, extend=True)
-        votes = answers_among(votes, self.classes_, self.missing_label, unknown="left out")
-        votes = with_annotators(votes, self, is_frame(annotations) or isinstance(annotations, Votes))
-        votes = votes[:, : len(self.annotators_)]  # of newcomers, nothing is known
-        if not len(votes.item):
-            raise ValueError("annotations holds no answer; pass some.")
+        votes = self._votes(X, annotations)
         total = 0.0
         for rows in row_chunks(len(votes), len(self.annotators_) * len(self.classes_)):
             part = votes[rows]
@@ -100,6 +94,17 @@ class CrowdMixin:
                 proba = self.predict_annotation_proba(X.iloc[rows] if is_frame(X) else np.asarray(X)[rows])
                 total += np.log(np.maximum(proba[part.item, part.annotator, part.label], 1e-12)).sum()
         return float(total / len(votes.item))
+
+    def _votes(self, X, annotations):
+        """`Votes` of known annotators for known classes, of items that are given beside them."""
+        check_is_fitted(self)
+        votes = votes_beside(X, annotations, self.classes_, self.missing_label, extend=True)
+        votes = answers_among(votes, self.classes_, self.missing_label, unknown="left out")
+        votes = with_annotators(votes, self, is_frame(annotations) or isinstance(annotations, Votes))
+        votes = votes[:, : len(self.annotators_)]  # of newcomers, nothing is known
+        if not len(votes.item):
+            raise ValueError("annotations holds no answer; pass some.")
+        return votes
 
 
 class BaseNetClassifier(ClassifierMixin, Estimator):

@@ -47,7 +47,7 @@ def mean_confusion(log_f, answers):
     answers : callable
         ``answers(rows)`` returns the probabilities (n, M, C) of answers to a slice of the items.
     """
-    total, (n_items, n_classes) = 0.0, log_f.shape
+    total, (n_items, n_classes) = 1e-12, log_f.shape  # a class may have no item
     for rows in row_chunks(n_items, n_classes**2):
         total = total + np.einsum("nc,nal->acl", np.exp(log_f[rows]), answers(rows))
     return total / total.sum(2, keepdims=True)
