@@ -135,7 +135,13 @@ API_REFERENCE = [
         "module": "sklearn_l2d.model_selection",
         "title": "Model selection",
         "summary": "Choose the number of behaviours, and judge teams in searches and cross-validation.",
-        "names": ["lowest_perplexity", "make_team_scorer", "perplexity_curve", "rate_of_perplexity_change"],
+        "names": [
+            "lowest_perplexity",
+            "make_team_scorer",
+            "make_votes_scorer",
+            "perplexity_curve",
+            "rate_of_perplexity_change",
+        ],
     },
     {
         "module": "sklearn_l2d.persistence",

@@ -14,6 +14,10 @@ from numpydoc.docscrape import NumpyDocString
 MODULES = ("sklearn_l2d.cluster", "sklearn_l2d.crowd", "sklearn_l2d.deferral")
 OPTIONS = {"Parameters": "include_params", "Attributes": "include_attrs"}
 
+VOTES = (
+    "AggNetClassifier CCEMClassifier COINNet CoNALClassifier CrowdLayerClassifier GeoCrowdNet InstanceDependentCrowdNet "
+    "MaxMIGClassifier TraceRegClassifier UnionNet"
+)
 EM = "ClusterDeferral ProbabilisticDeferral RandomExpertDeferral SemiSupervisedDeferral"
 NET = "module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs"
 TRAINING = "optimizer, lr, momentum, weight_decay, batch_size, max_epochs"
@@ -85,7 +89,7 @@ DIFFERENT = {
         "a clusterer can be frozen, too": "ClusterDeferral",
         "the classifier cannot be frozen": "MixtureOfExpertsDeferral OneStageDeferral PopulationDeferral",
         "they are those of the deferrer": "RankedDeferral",
-        "there are other sources of labels": "AnnotatorLDA BetaExpertEncoder CCEMClassifier NetClassifier "
+        "there are other sources of labels": f"AnnotatorLDA BetaExpertEncoder NetClassifier RaykarClassifier {VOTES} "
         "PopulationExpertEncoder",
     },
     ("Attributes", "classifier_"): {

@@ -171,7 +171,17 @@ class ItemModule(ConfusionModule):
         return (scores + effect).log_softmax(-1)
 
 
+def entries(matrices, annotator, label):
+    """Columns ``matrices[annotator, :, label]`` (A, C) of matrices (M, C, C), whose gradient is a sum of rows."""
+    n_classes = matrices.shape[2]
+    return matrices.transpose(1, 2).reshape(-1, matrices.shape[1]).index_select(0, annotator * n_classes + label)
+
+
 class AnnotatorNet(CrowdNet):
     """`CrowdNet` whose `module_` is one of the above: what belongs to annotators is spared `weight_decay`."""
 
     undecayed = ("log_confusion*", "layer_*")
+
+    def answer_log_proba(self, log_truth, row, annotator, label, X):
+        of_answers = entries(self.module_.confusion(), annotator, label)
+        return (log_truth.index_select(0, row) + of_answers).logsumexp(-1)

@@ -1,6 +1,6 @@
 """AggNet: a net and confusion matrices, by the joint likelihood of all answers to an item."""
 
-from .._torch._annotator_modules import AnnotatorNet
+from .._torch._annotator_modules import AnnotatorNet, entries
 from ._base import ConfusionNetClassifier
 
 
@@ -11,7 +11,7 @@ class JointNet(AnnotatorNet):
         answers, truth = targets
         row, annotator, label = answers.T
         log_f = logits.log_softmax(-1)
-        evidence = log_f.index_add(0, row, self.module_.confusion()[annotator, :, label])
+        evidence = log_f.index_add(0, row, entries(self.module_.confusion(), annotator, label))
         told = truth.clamp(min=0).unsqueeze(1)
         known = truth >= 0
         of_item = evidence.logsumexp(-1)

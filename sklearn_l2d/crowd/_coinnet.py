@@ -96,10 +96,10 @@ class COINNet(ConfusionNetClassifier):
 
     Parameters
     ----------
-    outlier_weight : float, default=1.0
+    outlier_weight : float, default=10.0
         Weight of the deviations. With a large one there are none, as in `GeoCrowdNet`.
 
-    weight : float, default=0.01
+    weight : float, default=0.003
         Weight of the volume, as in `GeoCrowdNet`.
 
     hidden_layer_sizes, module, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
@@ -171,9 +171,9 @@ class COINNet(ConfusionNetClassifier):
 
     def __init__(
         self,
-        outlier_weight=1.0,
+        outlier_weight=10.0,
         *,
-        weight=0.01,
+        weight=0.003,
         hidden_layer_sizes=(64,),
         module=None,
         optimizer="sgd",

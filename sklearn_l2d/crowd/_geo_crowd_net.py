@@ -47,7 +47,7 @@ class GeoCrowdNet(ConfusionNetClassifier):
         "F" suits crowds without experts: it needs items that belong to their class beyond doubt. "W" suits few or
         doubtful items: it needs somebody who knows each class. None is `CCEMClassifier`.
 
-    weight : float, default=0.01
+    weight : float, default=0.003
         Weight of the logarithm of the determinant. The matrix is scaled so that a certain classifier of equally
         frequent classes, or annotators without errors, have the determinant 1; eigenvalues have a floor of .01, which
         keeps batches with fewer items than classes from infinity.
@@ -124,7 +124,7 @@ class GeoCrowdNet(ConfusionNetClassifier):
         self,
         volume="F",
         *,
-        weight=0.01,
+        weight=0.003,
         hidden_layer_sizes=(64,),
         module=None,
         optimizer="sgd",

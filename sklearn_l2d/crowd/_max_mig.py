@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import softmax
 
 from .._numerics._crowd_em import answer_matrix, count_answers_of, vote_shares
-from .._torch._annotator_modules import AnnotatorNet, ConfusionModule
+from .._torch._annotator_modules import AnnotatorNet, ConfusionModule, entries
 from .._torch._net import predict_log_proba
 from ._base import ConfusionNetClassifier, average_prior, steps
 
@@ -24,7 +24,7 @@ class AgreementNet(AnnotatorNet):
         answers, truth = targets
         row, annotator, label = answers.T
         log_f, log_prior = logits.log_softmax(-1), self.tensor(self.log_prior, dtype=logits.dtype)
-        votes = log_prior.expand_as(log_f).index_add(0, row, self.module_.log_confusion()[annotator, :, label])
+        votes = log_prior.expand_as(log_f).index_add(0, row, entries(self.module_.log_confusion(), annotator, label))
         known = truth >= 0
         of_truth = log_f.gather(1, truth.clamp(min=0).unsqueeze(1)).squeeze(1) * known
         heard = known.new_zeros(len(known)).index_fill(0, row, True)
