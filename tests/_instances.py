@@ -12,18 +12,12 @@ from sklearn_l2d.aggregation import CROWDLAB, ConsensusClassifier, CrowdRegresso
 from sklearn_l2d.annotations import encode_votes
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
 from sklearn_l2d.crowd import (
-    AggNetClassifier,
     CCEMClassifier,
     COINNet,
-    CoNALClassifier,
     CrowdLayerClassifier,
-    GeoCrowdNet,
     InstanceDependentCrowdNet,
-    MaxMIGClassifier,
     NetClassifier,
     RaykarClassifier,
-    TraceRegClassifier,
-    UnionNet,
 )
 from sklearn_l2d.deferral import (
     BestExpert,
@@ -80,17 +74,7 @@ _VOTES = {
     "check_sample_weight_equivalence_on_sparse_data": "a sparse matrix holds positions of classes, not any floats",
 }
 
-_CROWD = [
-    AggNetClassifier,
-    COINNet,
-    CoNALClassifier,
-    CrowdLayerClassifier,
-    GeoCrowdNet,
-    InstanceDependentCrowdNet,
-    MaxMIGClassifier,
-    TraceRegClassifier,
-    UnionNet,
-]
+_CROWD = [COINNet, CrowdLayerClassifier, InstanceDependentCrowdNet]  # those whose annotators are more than matrices
 
 INSTANCES = [
     Instance(AnnotatorLDA(dtype="float32", **_FAST), "annotator", grid={"n_clusters": [1, 2], "alpha": [1.0, 20.0]}),

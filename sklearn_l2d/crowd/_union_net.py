@@ -83,5 +83,5 @@ class UnionNet(ConfusionNetClassifier):
         return partial(UnionModule, build, union, steps(votes, self.batch_size))
 
     def _learnt(self, net, items, votes):
-        union = net.module_.confusion().exp().detach().cpu().double().numpy()
-        return {"confusion_matrices_": union / union.sum(2, keepdims=True)}
+        given_annotator = net.module_.log_confusion().detach().cpu().double().softmax(-1)
+        return {"confusion_matrices_": given_annotator.numpy()}
