@@ -10,8 +10,8 @@ from scipy.special import expit
 from .._sklearn import Interval
 from .._torch._annotator_modules import AnnotatorNet, CommonLayerModule
 from .._torch._net import logit_batches, predict_log_proba
-from ._base import CrowdNetClassifier, steps
-from ._crowd_layer import answers_of, layer_of, mean_confusion
+from ._base import CrowdNetClassifier
+from ._crowd_layer import answers_of, layer_of, layer_steps, mean_confusion
 
 
 class CommonLayerNet(AnnotatorNet):
@@ -201,7 +201,7 @@ class CoNALClassifier(CrowdNetClassifier):
         return mixed_answers(log_f, share, self.weights_, self.common_weights_)
 
     def _make_module(self, build, votes, truth):
-        speed = steps(votes, self.batch_size)
+        speed = layer_steps(votes, self.batch_size)
         return partial(CommonLayerModule, build, len(votes.classes), speed, self.n_components)
 
     def _context(self, votes):

@@ -12,6 +12,8 @@ from .._torch._annotator_modules import LOWEST, AnnotatorNet, LayerModule
 from .._torch._net import predict_log_proba
 from ._base import CrowdNetClassifier, steps
 
+_SLOWER = 0.03
+
 
 class LayerNet(AnnotatorNet):
     """Net whose `module_` maps log-probabilities of the truth to logits of answers."""
@@ -19,6 +21,11 @@ class LayerNet(AnnotatorNet):
     def answer_log_proba(self, log_truth, row, annotator, label, X):
         scores = self.module_.scores(log_truth[row], annotator)
         return scores.log_softmax(-1).gather(1, label.unsqueeze(1)).squeeze(1)
+
+
+def layer_steps(votes, batch_size):
+    """`steps` of maps: what multiplies log-probabilities has large gradients, and must not run ahead of the net."""
+    return np.maximum(1.0, _SLOWER * steps(votes, batch_size))
 
 
 def layer_of(net, n_classes):
@@ -187,7 +194,7 @@ class CrowdLayerClassifier(CrowdNetClassifier):
         return answers_of(self.predict_log_proba(X), self.weights_, self.biases_)
 
     def _make_module(self, build, votes, truth):
-        return partial(LayerModule, build, len(votes.classes), steps(votes, self.batch_size), self.kernel)
+        return partial(LayerModule, build, len(votes.classes), layer_steps(votes, self.batch_size), self.kernel)
 
     def _learnt(self, net, items, votes):
         log_f = predict_log_proba(net, items)

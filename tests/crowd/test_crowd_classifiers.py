@@ -146,10 +146,10 @@ def test_a_truth_that_contradicts_the_votes_is_believed(crowd):
 @pytest.mark.parametrize("kernel", ["matrix", "scale", "bias", "scale_bias", "scalar"])
 def test_a_crowd_layer_that_does_not_move_trains_on_all_labels(kernel, crowd):
     X, _, votes = crowd
-    step = 1e-12  # of the maps: `steps` multiplies the learning rate of the net
+    step = 1e-12  # of the maps: `layer_steps` multiplies the learning rate of the net
     fitted = CrowdLayerClassifier(kernel, **TINY)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sklearn_l2d.crowd._crowd_layer.steps", lambda votes, size: np.full(votes.shape[1], step))
+        patch.setattr("sklearn_l2d.crowd._crowd_layer.layer_steps", lambda votes, size: np.full(votes.shape[1], step))
         one = clone(fitted).fit(X, annotations=votes[:, :1])
         all_labels = clone(fitted).fit(X, annotations=votes)
     plain = NetClassifier(**TINY).fit(X, votes[:, 0])
