@@ -75,8 +75,21 @@ API_REFERENCE = [
     {
         "module": "sklearn_l2d.crowd",
         "title": "Classifiers learnt from labels and votes",
-        "summary": "The classifier that deferrers train where none is given.",
-        "names": ["CCEMClassifier", "NetClassifier"],
+        "summary": "Learn from votes, with or without some true labels; and the default classifier of deferrers.",
+        "names": [
+            "AggNetClassifier",
+            "CCEMClassifier",
+            "COINNet",
+            "CoNALClassifier",
+            "CrowdLayerClassifier",
+            "GeoCrowdNet",
+            "InstanceDependentCrowdNet",
+            "MaxMIGClassifier",
+            "NetClassifier",
+            "RaykarClassifier",
+            "TraceRegClassifier",
+            "UnionNet",
+        ],
     },
     {
         "module": "sklearn_l2d.annotations",
@@ -147,7 +160,13 @@ API_REFERENCE = [
         "module": "sklearn_l2d.model_selection",
         "title": "Model selection",
         "summary": "Choose the number of behaviours, and judge teams in searches and cross-validation.",
-        "names": ["lowest_perplexity", "make_team_scorer", "perplexity_curve", "rate_of_perplexity_change"],
+        "names": [
+            "lowest_perplexity",
+            "make_team_scorer",
+            "make_votes_scorer",
+            "perplexity_curve",
+            "rate_of_perplexity_change",
+        ],
     },
     {
         "module": "sklearn_l2d.persistence",

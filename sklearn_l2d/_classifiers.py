@@ -8,7 +8,17 @@ from sklearn.utils.validation import has_fit_parameter
 from ._sklearn import take_rows
 
 _FLOOR = 1e-6  # probability of a class that a fold did not contain
-_LEAST = 1e-3  # probability below which a label is no row of its own
+_LEAST = 1e-3  # probability of a label that is worth a row
+
+
+def in_its_type(call, X):
+    """``call(X)``; nets of torch that refuse float64 see the items as float32."""
+    try:
+        return call(X)
+    except RuntimeError as error:
+        if getattr(X, "dtype", None) != np.float64 or "ouble" not in str(error):
+            raise
+    return call(X.astype(np.float32))
 
 
 def out_of_fold(fit, X, y_codes, classes, cv, seed):
@@ -44,7 +54,7 @@ def out_of_fold(fit, X, y_codes, classes, cv, seed):
     return proba / proba.sum(1, keepdims=True)
 
 
-def fit_to_proba(classifier, X, proba, classes):
+def fit_to_proba(classifier, X, proba, classes, least=_LEAST):
     """Fit a clone of a classifier to distributions of labels.
 
     Where its `fit` takes weights, an item is one row for each of its classes, which weighs as much as the class is
@@ -59,22 +69,14 @@ def fit_to_proba(classifier, X, proba, classes):
         Distributions of their labels.
     classes : ndarray of shape (C,)
         Labels.
+    least : float
+        Probability below which a label is no row of its own.
     """
     model, best = clone(classifier), proba.argmax(1)
     if (proba.max(1) == 1).all() or not has_fit_parameter(model, "sample_weight"):
         return model.fit(X, classes[best])
-    rows, codes = np.nonzero(proba >= _LEAST)
+    rows, codes = np.nonzero(proba >= least)
     return model.fit(take_rows(X, rows), classes[codes], sample_weight=proba[rows, codes])
-
-
-def in_its_type(call, X):
-    """``call(X)``; nets of torch that refuse float64 see the items as float32."""
-    try:
-        return call(X)
-    except RuntimeError as error:
-        if getattr(X, "dtype", None) != np.float64 or "ouble" not in str(error):
-            raise
-    return call(X.astype(np.float32))
 
 
 def own_proba(classifier, X):

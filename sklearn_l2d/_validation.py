@@ -8,7 +8,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from ._by_name import expert_places
+from ._by_name import are_numbers, expert_places
 from ._encoding import (
     Votes,
     as_frame,
@@ -209,6 +209,35 @@ def check_votes_and_truth(estimator, X, y, annotations, n_items):
     truth = np.full(n_items, -1, dtype=np.int64)
     truth[known] = np.searchsorted(votes.classes, labels)
     return votes, truth
+
+
+def seated(votes, X, estimator, name="X"):
+    """The same votes among the annotators of a fit, who come first, and new ones.
+
+    Parameters
+    ----------
+    votes : Votes
+        Made of `X`.
+    X : array-like, DataFrame or Votes
+        What has names is matched by them; else its columns are those of the fit.
+    estimator : estimator
+        With `annotators_`.
+    name : str, default="X"
+        Name of the argument, for the error message.
+    """
+    known, names = estimator.annotators_.tolist(), votes.annotators.tolist()
+    if not (is_frame(X) or isinstance(X, Votes)) or are_numbers(names, known):
+        if len(names) != len(known):
+            raise ValueError(
+                f"{name} has {len(names)} features, but {type(estimator).__name__} is expecting {len(known)} features "
+                "as input: one column per annotator in the order of annotators_, or a DataFrame with their names."
+            )
+        return placed(votes, np.arange(len(known)), estimator.annotators_)
+    place = {label: position for position, label in enumerate(known)}
+    places = np.array([place.setdefault(label, len(place)) for label in names], dtype=np.int64)
+    everybody = np.empty(len(place), dtype=object)
+    everybody[:] = list(place)
+    return placed(votes, places, everybody)
 
 
 def check_annotations(annotations, classes, missing_label, X, silence):

@@ -39,7 +39,14 @@ from sklearn_l2d.aggregation import (
 )
 from sklearn_l2d.annotations import Votes, encode_votes
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
-from sklearn_l2d.crowd import CCEMClassifier, NetClassifier
+from sklearn_l2d.crowd import (
+    CCEMClassifier,
+    COINNet,
+    CrowdLayerClassifier,
+    InstanceDependentCrowdNet,
+    NetClassifier,
+    RaykarClassifier,
+)
 from sklearn_l2d.deferral import (
     BestExpert,
     ClassifierOnly,
@@ -148,6 +155,8 @@ _VOTES = {
     "check_sample_weight_equivalence_on_sparse_data": "a sparse matrix holds positions of classes, not any floats",
 }
 
+_CROWD = [COINNet, CrowdLayerClassifier, InstanceDependentCrowdNet]  # those whose annotators are more than matrices
+
 INSTANCES = [
     Instance(AnnotatorLDA(dtype="float32", **_FAST), "annotator", {"n_clusters": [1, 2], "alpha": [1.0, 20.0]}, _ITEMS),
     Instance(AnnotatorLDA(dtype="float64", **_FAST), "annotator", {"n_clusters": [1, 3], "alpha": [5.0]}, _ITEMS),
@@ -224,6 +233,8 @@ INSTANCES = [
         grid={"weight_decay": [0.0, 0.1]},
     ),
     Instance(CCEMClassifier((16,), max_epochs=20, random_state=0), "crowd", grid={"weight_decay": [0.0, 0.1]}),
+    Instance(RaykarClassifier(), "crowd", grid={"prior": [1.0, "average"]}),
+    *(Instance(kind(hidden_layer_sizes=(4,), max_epochs=12, random_state=0), "crowd") for kind in _CROWD),
     Instance(
         ClusterDeferral(AnnotatorLDA(**_FAST), n_groups=2, **_GATE),
         "deferrer",

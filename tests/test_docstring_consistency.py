@@ -14,6 +14,10 @@ from numpydoc.docscrape import NumpyDocString
 MODULES = ("sklearn_l2d.cluster", "sklearn_l2d.crowd", "sklearn_l2d.deferral")
 OPTIONS = {"Parameters": "include_params", "Attributes": "include_attrs"}
 
+VOTES = (
+    "AggNetClassifier CCEMClassifier COINNet CoNALClassifier CrowdLayerClassifier GeoCrowdNet "
+    "InstanceDependentCrowdNet MaxMIGClassifier TraceRegClassifier UnionNet"
+)
 EM = "ClusterDeferral ProbabilisticDeferral RandomExpertDeferral SemiSupervisedDeferral"
 NET = "module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs"
 TRAINING = "optimizer, lr, momentum, weight_decay, batch_size, max_epochs"
@@ -23,6 +27,7 @@ DIFFERENT = {
     ("Parameters", "alpha"): {"weight of a loss, not a concentration": "OneStageDeferral"},
     ("Parameters", "answer_epochs"): {"these nets also learn from items without annotation": "SemiSupervisedDeferral"},
     ("Parameters", "answer_hidden_layer_sizes"): {"the classifier can be one of the nets": "ProbabilisticDeferral"},
+    ("Parameters", "classifier"): {"it needs weights": "RaykarClassifier"},
     ("Parameters", "clusterer"): {"there are no groups": "PanelDeferral"},
     ("Parameters", "class_weight"): {
         "a gate and the default classifier": "ClusterDeferral RandomExpertDeferral SemiSupervisedDeferral",
@@ -43,6 +48,8 @@ DIFFERENT = {
         "there is no module that takes their place": "ExpertAgnosticDeferral",
         "the last layer gives features": "PopulationExpertEncoder",
     },
+    ("Parameters", "init"): {"clusters have a consensus, annotators have an accuracy": "AnnotatorLDA"},
+    ("Parameters", "max_iter"): {"a turn fits a classifier": "RaykarClassifier"},
     ("Parameters", "max_epochs"): {
         "a phase is included": "AnnotatorLDA",
         "a phase is not included": "PopulationExpertEncoder",
@@ -54,6 +61,8 @@ DIFFERENT = {
     },
     ("Parameters", "momentum"): {"it has a part in online EM": "AnnotatorLDA"},
     ("Parameters", "n_clusters"): {"a cluster is a behaviour": "AnnotatorLDA"},
+    ("Parameters", "n_components"): {"of embeddings, and of matrices": "CoNALClassifier"},
+    ("Parameters", "prior"): {"of confusion matrices, not of competence": "RaykarClassifier"},
     ("Parameters", "random_state"): {
         "starts and shuffling": "AnnotatorLDA",
         "starts": "FuzzyCMeans",
@@ -74,6 +83,13 @@ DIFFERENT = {
         "all nets continue": "AnnotatorLDA",
         "some nets do not continue": "ProbabilisticDeferral SemiSupervisedDeferral",
     },
+    ("Parameters", "tol"): {"the objective has a unit": "RaykarClassifier"},
+    ("Parameters", "weight"): {
+        "of the distance between maps": "CoNALClassifier",
+        "of the volume": "GeoCrowdNet",
+        "of the volume, as there": "COINNet",
+        "of the diagonal, and 0 is a method of its own": "TraceRegClassifier",
+    },
     ("Parameters", "weight_decay"): {"it is averaged over nets": "AnnotatorLDA"},
     ("Parameters", NET): {
         "its own default of batch_size": "MixtureOfExpertsDeferral",
@@ -85,7 +101,7 @@ DIFFERENT = {
         "a clusterer can be frozen, too": "ClusterDeferral",
         "the classifier cannot be frozen": "MixtureOfExpertsDeferral OneStageDeferral PopulationDeferral",
         "they are those of the deferrer": "RankedDeferral",
-        "there are other sources of labels": "AnnotatorLDA BetaExpertEncoder CCEMClassifier NetClassifier "
+        "there are other sources of labels": f"AnnotatorLDA BetaExpertEncoder NetClassifier RaykarClassifier {VOTES} "
         "PopulationExpertEncoder",
     },
     ("Attributes", "classifier_"): {
@@ -101,6 +117,7 @@ DIFFERENT = {
         "there is no transform of other experts": "AgreementClustering",
     },
     ("Attributes", "history_"): {
+        "turns have an objective": "RaykarClassifier",
         "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral PanelDeferral",
         "the E-step has figures, too": EM,
         "it is that of the deferrer": "RankedDeferral",
@@ -110,6 +127,7 @@ DIFFERENT = {
     ("Attributes", "labels_"): {"experts are clustered, not rows": "AgreementClustering"},
     ("Attributes", "n_features_in_"): {"the columns are experts": "AgreementClustering"},
     ("Attributes", "n_iter_"): {
+        "there are turns": "RaykarClassifier",
         "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral PanelDeferral",
         "there is a gate": EM,
         "another phase is included": "PopulationDeferral PopulationExpertEncoder",
@@ -138,6 +156,7 @@ DIFFERENT = {
         "groups are targets": "ClusterDeferral",
         "they are those of the deferrer": "RankedDeferral",
     },
+    ("Attributes", "weights_"): {"they are whole matrices": "CoNALClassifier"},
     ("Attributes", "temperature_"): {
         "there is no calibration": "BestExpert ClassifierOnly MixtureOfExpertsDeferral OneStageDeferral "
         "PopulationDeferral"
@@ -186,7 +205,7 @@ METHODS_DIFFERENT = {
     },
     "X": {
         "sizes of the columns matter to a net": "AnnotatorLDA.fit AnnotatorLDA.partial_fit CrowdNetClassifier.fit "
-        "NetClassifier.fit",
+        "NetClassifier.fit RaykarClassifier.fit",
         "there may be none": "AnnotatorLDA.suggest_items",
         "they come one by one": "Shift.assign_experts Shift.next_expert",
         "clusters are compared, not predicted": "AnnotatorLDA.used_clusters",
@@ -208,7 +227,9 @@ METHODS_DIFFERENT = {
         "they are those of one expert": "AnnotatorLDA.suggest_items",
         "they can bring labels": "ExpertEncoder.transform",
         "there may be no experts": "BaseDeferrer.fit",
-        "a classifier learns from them": "CrowdNetClassifier.fit",
+        "a classifier learns from them": "CrowdNetClassifier.fit RaykarClassifier.fit",
+        "they judge a classifier": "CrowdMixin.log_likelihood",
+        "they are judged": "COINNet.outlier_scores",
         "they are those of newcomers": "ClusterDeferral.onboard DeferrerWrapper.onboard PanelDeferral.onboard "
         "RandomExpertDeferral.onboard TallyMixin.onboard",
         "they may be some of those to come": "PanelDeferral.next_expert PanelDeferral.predict_team "
@@ -247,7 +268,7 @@ METHODS_DIFFERENT = {
         "newcomers need no labels": "RandomExpertDeferral.onboard",
         "the deferrer that is wrapped decides": "DeferrerWrapper.onboard",
         "there are no annotations": "NetClassifier.fit",
-        "annotations can take its place": "CrowdNetClassifier.fit",
+        "annotations can take its place": "CrowdNetClassifier.fit RaykarClassifier.fit",
     },
 }
 METHODS_PATTERNS = {

@@ -8,14 +8,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
-from .._by_name import are_numbers
-from .._encoding import Votes, is_frame, label_array, make_votes, placed, some
+from .._encoding import Votes, label_array, make_votes, some
 from .._numerics._crowd_em import answer_matrix, log_joint_of, posterior_of, safe_log, tied_classes
 from .._numerics._keyed import keyed_uniforms, number_keys
 from .._persistence import Estimator
 from .._rows import same_rows
 from .._sklearn import StrOptions, atomic_fit, check_weights, transform_output, warn
-from .._validation import answers_among, check_truth
+from .._validation import answers_among, check_truth, seated
 
 
 class BaseAggregator(TransformerMixin, Estimator):
@@ -346,32 +345,3 @@ def allowed_classes(labels, known, classes):
             )
         allowed[known] = labels[:, None] == classes
     return allowed
-
-
-def seated(votes, X, estimator, name="X"):
-    """The same votes among the annotators of a fit, who come first, and new ones.
-
-    Parameters
-    ----------
-    votes : Votes
-        Made of `X`.
-    X : array-like, DataFrame or Votes
-        What has names is matched by them; else its columns are those of the fit.
-    estimator : estimator
-        With `annotators_`.
-    name : str, default="X"
-        Name of the argument, for the error message.
-    """
-    known, names = estimator.annotators_.tolist(), votes.annotators.tolist()
-    if not (is_frame(X) or isinstance(X, Votes)) or are_numbers(names, known):
-        if len(names) != len(known):
-            raise ValueError(
-                f"{name} has {len(names)} features, but {type(estimator).__name__} is expecting {len(known)} features "
-                "as input: one column per annotator in the order of annotators_, or a DataFrame with their names."
-            )
-        return placed(votes, np.arange(len(known)), estimator.annotators_)
-    place = {label: position for position, label in enumerate(known)}
-    places = np.array([place.setdefault(label, len(place)) for label in names], dtype=np.int64)
-    everybody = np.empty(len(place), dtype=object)
-    everybody[:] = list(place)
-    return placed(votes, places, everybody)

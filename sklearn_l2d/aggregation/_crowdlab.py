@@ -12,8 +12,8 @@ from .._classifiers import expand, fit_to_proba, out_of_fold, own_proba
 from .._numerics._crowd_em import vote_shares
 from .._numerics._crowdlab import crowdlab_consensus, crowdlab_proba
 from .._sklearn import Interval, take_rows
-from .._validation import answers_among, votes_beside
-from ._base import allowed_classes, seated
+from .._validation import answers_among, seated, votes_beside
+from ._base import allowed_classes
 from ._consensus_classifier import BaseConsensusClassifier
 
 

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._encoding import make_votes
 from .._persistence import Estimator
 from .._sklearn import atomic_fit
-from ._base import seated
+from .._validation import seated
 
 
 class BaseDetector(Estimator):

@@ -1,9 +1,9 @@
 """Coupled cross-entropy: a classifier and confusion matrices, trained together on the votes."""
 
-from ._base import CrowdNetClassifier
+from ._base import ConfusionNetClassifier
 
 
-class CCEMClassifier(CrowdNetClassifier):
+class CCEMClassifier(ConfusionNetClassifier):
     """Net and confusion matrices that explain the votes together (coupled cross-entropy, Ibrahim et al. 2023).
 
     An answer has the probability ``sum_c f_c(x) A_m(c, answer)``, of the classifier f and the annotator's confusion
@@ -15,6 +15,10 @@ class CCEMClassifier(CrowdNetClassifier):
     ----------
     hidden_layer_sizes, module, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
         Parameters of the net, as in `NetClassifier`.
+
+    init : {"majority", "dawid_skene"} or float, default="majority"
+        Where the annotators start: at their agreement with the majority, or with the consensus of Dawid and Skene,
+        which goes astray where people have few votes; a number between 0 and 1 is everybody's accuracy.
 
     missing_label : object, default=None
         Marker of a missing annotation, or a list, tuple or set of several. None stands for NaN, None, pandas.NA and

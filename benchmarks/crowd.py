@@ -1,0 +1,159 @@
+"""Classifiers learnt from votes, beside a consensus and then a net, and what an epoch of them costs.
+
+    python benchmarks/crowd.py [TABLE ...] [--seeds N] > results/crowd.md
+
+`accuracy` is that of the classifier alone on items of known truth; those of the fit have votes only. `epochs` is the
+duration of an epoch against that of a plain net. The real sets are found through
+SKLEARN_L2D_DATA.
+"""
+
+import numpy as np
+from _report import run, table
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_l2d.aggregation import DawidSkene, MajorityVote
+from sklearn_l2d.annotations import Votes, encode_votes
+from sklearn_l2d.crowd import (
+    AggNetClassifier,
+    CCEMClassifier,
+    COINNet,
+    CoNALClassifier,
+    CrowdLayerClassifier,
+    GeoCrowdNet,
+    InstanceDependentCrowdNet,
+    MaxMIGClassifier,
+    NetClassifier,
+    RaykarClassifier,
+    TraceRegClassifier,
+    UnionNet,
+)
+from sklearn_l2d.datasets import load_crowd
+
+METHODS = {
+    "Raykar, logistic regression": RaykarClassifier(LogisticRegression(C=0.01)),
+    "AggNet": AggNetClassifier(),
+    "CCEM": CCEMClassifier(),
+    "GeoCrowdNet(F)": GeoCrowdNet("F"),
+    "GeoCrowdNet(W)": GeoCrowdNet("W"),
+    "TraceReg": TraceRegClassifier(),
+    "CrowdLayer, matrix": CrowdLayerClassifier("matrix"),
+    "CrowdLayer, scale and bias": CrowdLayerClassifier("scale_bias"),
+    "CoNAL": CoNALClassifier(),
+    "UnionNet": UnionNet(),
+    "Max-MIG": MaxMIGClassifier(),
+    "COINNet": COINNet(),
+    "instance dependent": InstanceDependentCrowdNet(),
+}
+
+
+def real(name):
+    """Votes on the items of a split, and the items of another."""
+
+    def load(seed):
+        crowd = load_crowd(name)
+        heard = crowd.counts.sum(1) > 0
+        if name == "sentiment_polarity":
+            order = np.random.default_rng(seed).permutation(np.flatnonzero(crowd.y >= 0))
+            test, train = np.split(order, [1500])
+            train = train[heard[train]][:2000]
+        else:
+            train, test = np.flatnonzero(crowd.split == 0), np.flatnonzero(crowd.split == {"labelme": 2}.get(name, 1))
+        votes = encode_votes(crowd.annotations[train], classes=np.arange(len(crowd.target_names)))
+        scaler = StandardScaler().fit(crowd.X[train])
+        return scaler.transform(crowd.X[train]), crowd.y[train], votes, scaler.transform(crowd.X[test]), crowd.y[test]
+
+    return load
+
+
+def cifar10(seed, n_train=2000, n_people=20):
+    """Simulated people, right on 15 to 85 % of the items with errors of their own, who label a tenth each."""
+    crowd, rng = load_crowd("cifar10"), np.random.default_rng(seed)
+    train, test = rng.permutation(50_000)[:n_train], 50_000 + rng.permutation(10_000)[:2000]
+    accuracy = np.clip(rng.uniform(0.15, 0.85, (n_people, 1)) + rng.normal(scale=0.1, size=(n_people, 10)), 0.05, 0.95)
+    confusion = rng.dirichlet(np.full(10, 0.5), (n_people, 10)) * ~np.eye(10, dtype=bool)
+    confusion *= ((1 - accuracy) / confusion.sum(2))[:, :, None]
+    confusion += accuracy[:, :, None] * np.eye(10)
+    y = crowd.y[train]
+    draws = rng.random((n_train, n_people, 1))
+    labels = (draws > confusion[:, y].transpose(1, 0, 2).cumsum(2)[:, :, :-1]).sum(2)
+    votes = encode_votes(np.where(rng.random(labels.shape) < 0.1, labels, -1), classes=np.arange(10))
+    scaler = StandardScaler().fit(crowd.X[train])
+    return scaler.transform(crowd.X[train]), y, votes, scaler.transform(crowd.X[test]), crowd.y[test]
+
+
+SIZES = (64,), (512, 512)  # hidden units
+
+SETS = {
+    "labelme": real("labelme"),
+    "music_genre": real("music_genre"),
+    "sentiment_polarity": real("sentiment_polarity"),
+    "cifar10, simulated": cifar10,
+}
+
+
+def accuracy(seeds):
+    """Accuracy on new items, by set and method."""
+    found = {name: {} for name in SETS}
+    for name, load in SETS.items():
+        for seed in seeds:
+            X, y, votes, X_test, y_test = load(seed)
+            heard = np.diff(votes.starts) > 0
+            net = NetClassifier(random_state=seed)
+            plain = {
+                "majority, then net": MajorityVote().fit_predict(votes),
+                "Dawid and Skene, then net": DawidSkene().fit_predict(votes),
+                "truth": y,
+            }
+            models = {method: clone(net).fit(X[heard], labels[heard]) for method, labels in plain.items()}
+            for method, labels in plain.items():
+                linear = method.removesuffix(", then net") + ", then logistic regression"
+                models[linear] = LogisticRegression(C=0.01).fit(X[heard], labels[heard])
+            for method, model in METHODS.items():
+                seeded = {"random_state": seed} if "random_state" in model.get_params() else {}
+                models[method] = clone(model).set_params(**seeded).fit(X, annotations=votes)
+            for method, model in models.items():
+                found[name].setdefault(method, []).append(model.score(X_test, y_test))
+    rows, rival = [], {name: np.mean(of["Dawid and Skene, then net"]) for name, of in found.items()}
+    for method in next(iter(found.values())):
+        means = {name: np.mean(of[method]) for name, of in found.items()}
+        ahead = [means[name] - rival[name] for name in SETS]
+        rows.append(
+            [method, *(f"{mean:.3f}" for mean in means.values()), f"{np.mean(ahead):+.3f}", f"{min(ahead):+.3f}"]
+        )
+    columns = ["method", *SETS, "mean lead on Dawid and Skene, then net", "smallest lead"]
+    table("Accuracy on new items, from votes alone", columns, rows)
+
+
+def epochs(seeds, n_items=5000, n_people=100, n_votes=10, n_classes=10):
+    """Shortest duration of an epoch, against a plain net on as many items."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(n_classes, size=n_items)
+    X = rng.normal(size=(n_items, 64)) + 2 * np.eye(n_classes, 64)[y]
+    item = np.repeat(np.arange(n_items), n_votes)
+    who = rng.random((n_items, n_people)).argsort(1)[:, :n_votes].ravel()
+    label = np.where(rng.random(len(item)) < 0.7, y[item], rng.integers(n_classes, size=len(item)))
+    votes = Votes(item, who, label, n_items, np.arange(n_classes), np.arange(n_people))
+    names = [name for name, model in METHODS.items() if "max_epochs" in model.get_params()]
+    seconds = {(name, size): [] for name in ["plain net", *names] for size in SIZES}
+    for _ in range(2):  # in turns, since other jobs on the machine come and go
+        for name, size in seconds:
+            settings = {"hidden_layer_sizes": size, "max_epochs": 2, "random_state": 0}
+            if name == "plain net":
+                model = NetClassifier(**settings).fit(X, y)
+            else:
+                model = clone(METHODS[name]).set_params(**settings).fit(X, annotations=votes)
+            seconds[name, size] += [epoch["duration"] for epoch in model.history_]
+    fastest = {key: min(times) for key, times in seconds.items()}
+    rows = [
+        [name, *(f"{1000 * fastest[name, size]:.0f} ms" for size in SIZES)]
+        + [f"{fastest[name, size] / fastest['plain net', size]:.2f}" for size in SIZES]
+        for name in ["plain net", *names]
+    ]
+    title = f"Duration of an epoch: {n_items} items, {n_votes} answers each by {n_people} people, {n_classes} classes"
+    table(title, ["net", *map(str, SIZES), *(f"to the plain net, {size}" for size in SIZES)], rows)
+
+
+if __name__ == "__main__":
+    run({"accuracy": accuracy, "epochs": epochs}, "Classifiers learnt from votes")
