@@ -51,7 +51,7 @@ API_REFERENCE = [
         "module": "sklearn_l2d.crowd",
         "title": "Classifiers learnt from labels and votes",
         "summary": "The classifier that deferrers train where none is given.",
-        "names": ["CCEMClassifier", "NetClassifier"],
+        "names": ["CCEMClassifier", "CountsClassifier", "NetClassifier"],
     },
     {
         "module": "sklearn_l2d.annotations",

@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 from sklearn_l2d import AnnotatorLDA
 from sklearn_l2d.aggregation import DawidSkene, MajorityVote
 from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMeans, PopulationExpertEncoder
-from sklearn_l2d.crowd import CCEMClassifier, NetClassifier
+from sklearn_l2d.crowd import CCEMClassifier, CountsClassifier, NetClassifier
 from sklearn_l2d.deferral import (
     BestExpert,
     ClassifierOnly,
@@ -95,6 +95,7 @@ INSTANCES = [
         grid={"weight_decay": [0.0, 0.1]},
     ),
     Instance(CCEMClassifier((16,), max_epochs=20, random_state=0), "crowd", grid={"weight_decay": [0.0, 0.1]}),
+    Instance(CountsClassifier((16,), max_epochs=20, random_state=0), "crowd", grid={"vote_accuracy": [0.6, 0.9]}),
     Instance(
         ClusterDeferral(AnnotatorLDA(**_FAST), n_groups=2, **_GATE),
         "deferrer",

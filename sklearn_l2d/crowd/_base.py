@@ -158,15 +158,17 @@ class CrowdNetClassifier(BaseNetClassifier):
         y, annotations = matched_target(X, y, annotations)
         items = self._check_array(X, reset=True)
         votes, truth = self._read(items, X, y, annotations)
+        start, answers = self._start(votes, truth), AnswerRows(votes)
+        self._train(params, votes.classes, votes.annotators, start, self._context(votes), items, answers, truth)
+
+    def _train(self, params, classes, annotators, start, context, items, *targets):
+        """Train the net and set what was learnt; `start` are the first confusion matrices."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        start = self._start(votes, truth)
-        module = partial(self._module, ensemble_for(params, items, len(votes.classes)), start)
-        net = build_net(self._kind, module, params, seed, **self._context(votes))
-        history = train(
-            net, net.rows(items, AnswerRows(votes), truth), self.max_epochs, seed=seed, verbose=self.verbose
-        )
+        module = partial(self._module, ensemble_for(params, items, len(classes)), start)
+        net = build_net(self._kind, module, params, seed, **context)
+        history = train(net, net.rows(items, *targets), self.max_epochs, seed=seed, verbose=self.verbose)
         self.confusion_matrices_ = self._learnt(net)
-        self.classes_, self.annotators_ = votes.classes, votes.annotators
+        self.classes_, self.annotators_ = classes, annotators
         self.n_iter_, self.history_, self.net_ = len(history), history, net
 
     def predict_annotation_proba(self, X):
@@ -191,9 +193,7 @@ class CrowdNetClassifier(BaseNetClassifier):
                 f"{type(self).__name__} requires y to be passed, but the target y is None, and there are no "
                 "annotations; pass one or both."
             )
-        labels, known = np.empty(0), np.zeros(len(items), dtype=bool)
-        if y is not None:
-            labels, known = check_truth(label_array(y), len(items), self.unlabeled_label)
+        labels, known = self._known_truth(y, len(items))
         classes = np.unique(labels)
         if annotations is None:
             votes = Votes([], [], [], len(items), classes, [])
@@ -207,6 +207,12 @@ class CrowdNetClassifier(BaseNetClassifier):
         truth = np.full(len(items), -1, dtype=np.int64)
         truth[known] = np.searchsorted(votes.classes, labels)
         return votes, truth
+
+    def _known_truth(self, y, n_items):
+        """The known labels, and a mask (n,) of their items; `y` may be None."""
+        if y is None:
+            return np.empty(0), np.zeros(n_items, dtype=bool)
+        return check_truth(label_array(y), n_items, self.unlabeled_label)
 
     def _start(self, votes, truth):
         """First confusion matrices (M, C, C): those of Dawid and Skene."""
