@@ -188,28 +188,21 @@ class CrowdNetClassifier(BaseNetClassifier):
 
     def _read(self, items, X, y, annotations):
         """`Votes` on the items, and the codes (n,) of their true classes, -1 where they are unknown."""
-        if y is None and annotations is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None, and there are no "
-                "annotations; pass one or both."
-            )
-        labels, known = self._known_truth(y, len(items))
+        labels, known = self._known_truth(y, len(items), annotations)
         classes = np.unique(labels)
         if annotations is None:
             votes = Votes([], [], [], len(items), classes, [])
         else:
             votes = votes_beside(X, annotations, classes if len(classes) else None, self.missing_label, extend=True)
-        if len(votes.classes) < 2:
-            raise ValueError(
-                f"y and annotations hold {len(votes.classes)} class(es), {votes.classes.tolist()}; a classifier needs "
-                "at least two."
-            )
-        truth = np.full(len(items), -1, dtype=np.int64)
-        truth[known] = np.searchsorted(votes.classes, labels)
-        return votes, truth
+        return votes, truth_codes(labels, known, votes.classes)
 
-    def _known_truth(self, y, n_items):
-        """The known labels, and a mask (n,) of their items; `y` may be None."""
+    def _known_truth(self, y, n_items, votes):
+        """The known labels, and a mask (n,) of their items; `y` may be None where there are votes."""
+        if y is None and votes is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None, and there are no "
+                "annotations; pass one or both."
+            )
         if y is None:
             return np.empty(0), np.zeros(n_items, dtype=bool)
         return check_truth(label_array(y), n_items, self.unlabeled_label)
@@ -228,3 +221,14 @@ class CrowdNetClassifier(BaseNetClassifier):
     def _learnt(self, net):
         """Confusion matrices (M, C, C) of a trained net."""
         return net.module_.confusion().exp().detach().cpu().double().numpy()
+
+
+def truth_codes(labels, known, classes):
+    """Codes (n,) of the true classes, -1 where `known` (n,) says that they are unknown; refused for a single class."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"y and annotations hold {len(classes)} class(es), {classes.tolist()}; a classifier needs at least two."
+        )
+    truth = np.full(len(known), -1, dtype=np.int64)
+    truth[known] = np.searchsorted(classes, labels)
+    return truth

@@ -6,12 +6,13 @@ from typing import ClassVar
 import numpy as np
 
 from .._annotated_target import matched_target
-from .._anonymous import anonymous_counts, are_named
+from .._anonymous import anonymous_counts, are_named, named_votes
+from .._encoding import check_classes, some
 from .._sklearn import Interval, atomic_fit
 from .._torch._crowd_net import CountsNet
 from .._torch._net import check_net
 from .._validation import weighted_rows
-from ._base import CrowdNetClassifier
+from ._base import CrowdNetClassifier, truth_codes
 
 
 class CountsClassifier(CrowdNetClassifier):
@@ -93,7 +94,7 @@ class CountsClassifier(CrowdNetClassifier):
     True
     """
 
-    __metadata_request__fit: ClassVar = {"annotations": True, "counts": True}
+    __metadata_request__fit: ClassVar = {"annotations": True, "counts": True, "classes": True}
     _parameter_constraints: ClassVar = {
         **CrowdNetClassifier._parameter_constraints,
         "vote_accuracy": [Interval(numbers.Real, 0, 1, closed="right")],
@@ -141,7 +142,7 @@ class CountsClassifier(CrowdNetClassifier):
         self.learn_confusion = learn_confusion
 
     @atomic_fit(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None, annotations=None, counts=None, sample_weight=None):
+    def fit(self, X, y=None, annotations=None, counts=None, classes=None, sample_weight=None):
         """Fit the classifier to votes, to true labels, or to both.
 
         Parameters
@@ -156,8 +157,10 @@ class CountsClassifier(CrowdNetClassifier):
         counts : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape (n_samples,), \
                 default=None
             Votes for each class, or one label per item, as `encode_counts` reads them, in place of `annotations`. The
-            columns of a DataFrame name the classes; columns without names are the classes of `y` if they are as many,
-            else 0, 1, ... A row of zeros is an item without votes. `Votes` are counted.
+            columns of a DataFrame name the classes; columns without names are `classes`, or those of `y` if they are as
+            many, else 0, 1, ... A row of zeros is an item without votes. `Votes` are counted.
+        classes : array-like of shape (n_classes,), default=None
+            Sorted class labels, if `y` and `counts` may not name all of them.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the items in the loss. Items of weight 0 are left out.
 
@@ -181,7 +184,7 @@ class CountsClassifier(CrowdNetClassifier):
             raise ValueError("annotations and counts are both given; pass one of the two.")
         X, y, votes, weight = weighted_rows(X, y, counts if annotations is None else annotations, sample_weight)
         items = self._check_array(X, reset=True)
-        counts, truth, classes = self._count(items, X, y, votes, by_name=annotations is not None)
+        counts, truth, classes = self._count(items, X, y, votes, annotations is not None, classes)
         of_truth = np.where(truth >= 0, 1.0, 0.0)
         if weight is not None:
             counts, of_truth = counts * weight[:, None], of_truth * weight
@@ -192,13 +195,18 @@ class CountsClassifier(CrowdNetClassifier):
         context = {"learn_confusion": self.learn_confusion}
         self._train(params, classes, annotators, start, context, items, counts, truth, of_truth)
 
-    def _count(self, items, X, y, votes, by_name):
+    def _count(self, items, X, y, votes, by_name, classes):
         """Votes (n, C), codes (n,) of the known truths, -1 elsewhere, and the classes."""
-        if votes is None or by_name or are_named(votes):
-            votes, truth = self._read(items, X, y, votes)
-            return votes.to_counts().astype(float), truth, votes.classes
-        labels, known = self._known_truth(y, len(items))
-        counts, classes = anonymous_counts(votes, X, np.unique(labels))
-        truth = np.full(len(items), -1, dtype=np.int64)
-        truth[known] = np.searchsorted(classes, labels)
-        return counts, truth, classes
+        labels, known = self._known_truth(y, len(items), votes)
+        if classes is None:
+            classes = np.unique(labels)
+        elif not np.isin(labels, classes := check_classes(classes)).all():
+            raise ValueError(f"y holds labels that are not among classes={some(classes.tolist())}; name all of them.")
+        if votes is None:
+            counts = np.zeros((len(items), len(classes)))
+        elif by_name or are_named(votes):
+            votes = named_votes(votes, X, classes, self.missing_label, "annotations" if by_name else "counts")
+            counts, classes = votes.to_counts().astype(float), votes.classes
+        else:
+            counts, classes = anonymous_counts(votes, X, classes)
+        return counts, truth_codes(labels, known, classes), classes

@@ -56,45 +56,72 @@ def _in_its_type(call, X):
     return call(X.astype(np.float32))
 
 
-def fit_classifier(classifier, X, y, seed, sample_weight=None):
+def fit_classifier(classifier, X, y, seed, sample_weight=None, archive=None):
     """Fitted clone of the classifier, or the classifier itself if it is a `FrozenEstimator`.
 
-    Weights of the items are passed on where its `fit` takes some; otherwise a warning says that it does not.
+    Weights of the items are passed on where its `fit` takes some; otherwise a warning says that it does not. From the
+    votes of an `Archive`, it learns beside the labels.
     """
     if isinstance(classifier, FrozenEstimator):
         return classifier
-    if sample_weight is not None and _weight_parameter(classifier) is None:
+    if sample_weight is not None and _fit_parameter(classifier, "sample_weight") is None:
         warn(
             f"the fit of the classifier {type(classifier).__name__} takes no sample_weight, so that its items count "
             "alike; all else that is learnt is weighted. Give a classifier that takes it."
         )
-    weights = _weights_for(classifier, sample_weight)
-    fitted = _in_its_type(lambda X: clone(with_seed(classifier, seed)).fit(X, y, **weights), X)
+    fitted = _train(with_seed(classifier, seed), X, y, sample_weight, archive)
     classes_of(fitted, "classifier")
     return fitted
 
 
-def _weights_for(classifier, sample_weight):
-    """Keyword arguments with which `fit` of a classifier gets weights of its items: none where it takes none."""
-    name = None if sample_weight is None else _weight_parameter(classifier)
-    return {} if name is None else {name: sample_weight}
+def _train(classifier, X, y, sample_weight, archive):
+    """Fitted clone of a classifier; what its `fit` does not take is left out."""
+    given = {}
+    if archive is not None:
+        X, y, sample_weight = archive.behind(X, y, sample_weight)
+        n_labelled = len(y) - len(archive)
+        if _fit_parameter(classifier, "counts") is not None:
+            given |= {"counts": archive.counts_behind(n_labelled), "classes": archive.classes}
+        else:
+            given["annotations"] = archive.votes_behind(n_labelled)
+    given |= {} if sample_weight is None else {"sample_weight": sample_weight}
+    named = {_fit_parameter(classifier, name): value for name, value in given.items()}
+    named.pop(None, None)
+    return _in_its_type(lambda X: clone(classifier).fit(X, y, **named), X)
 
 
-def _weight_parameter(classifier):
-    """Name under which `fit` of a classifier takes weights of the items, None if it takes none."""
-    if has_fit_parameter(classifier, "sample_weight"):
-        return "sample_weight"
+def _fit_parameter(classifier, name):
+    """Name under which `fit` of a classifier takes what is called `name`, None if it does not."""
+    if has_fit_parameter(classifier, name):
+        return name
     if get_config()["enable_metadata_routing"]:
-        consumed = get_routing_for_object(classifier).consumes("fit", ["sample_weight"])
-        return "sample_weight" if consumed else None
+        return name if get_routing_for_object(classifier).consumes("fit", [name]) else None
     if isinstance(classifier, Pipeline):
-        name, last = classifier.steps[-1]
-        last = None if last == "passthrough" else _weight_parameter(last)
-        return None if last is None else f"{name}__{last}"
+        step, last = classifier.steps[-1]
+        last = None if last == "passthrough" else _fit_parameter(last, name)
+        return None if last is None else f"{step}__{last}"
     return None
 
 
-def judge_classifier(classifier, fitted, X, y, classes, cv, seed, sample_weight=None):
+def check_learns_from_votes(classifier, are_named):
+    """Refuse a classifier that cannot learn from the archive's votes, which may come with their authors."""
+    name, fix = type(classifier).__name__, "leave classifier=None, or give a CountsClassifier"
+    if isinstance(classifier, FrozenEstimator):
+        raise ValueError(
+            f"votes_unlabeled train the classifier, but it is a FrozenEstimator and learns nothing; {fix}."
+        )
+    if _fit_parameter(classifier, "counts") is not None:
+        return
+    if _fit_parameter(classifier, "annotations") is None:
+        raise ValueError(f"votes_unlabeled train the classifier, but {name} learns from labels only; {fix}.")
+    if not are_named:
+        raise ValueError(
+            f"votes_unlabeled are counts or labels, but {name} learns from answers by name; give them as "
+            f"encode_votes(answers), or {fix}."
+        )
+
+
+def judge_classifier(classifier, fitted, X, y, classes, cv, seed, sample_weight=None, archive=None):
     """Calibrated, out-of-fold probabilities of the classifier on the rows that it was fitted on.
 
     Parameters
@@ -111,6 +138,8 @@ def judge_classifier(classifier, fitted, X, y, classes, cv, seed, sample_weight=
         Seed of the folds.
     sample_weight : ndarray of shape (n,), default=None
         Weights of the rows.
+    archive : Archive, default=None
+        Items with votes, none of them among `X`. All folds learn from them.
 
     Returns
     -------
@@ -123,7 +152,7 @@ def judge_classifier(classifier, fitted, X, y, classes, cv, seed, sample_weight=
     if isinstance(classifier, FrozenEstimator):
         proba = expand(own_proba(fitted, X), fitted.classes_, classes)
     else:
-        proba = _out_of_fold(with_seed(classifier, seed), X, y, y_codes, classes, cv, seed, sample_weight)
+        proba = _out_of_fold(with_seed(classifier, seed), X, y, y_codes, classes, cv, seed, sample_weight, archive)
     temperature = fit_temperature(np.log(proba), y_codes, sample_weight)
     for rows in row_chunks(*proba.shape):
         proba[rows] = _at_temperature(proba[rows], temperature)
@@ -151,7 +180,7 @@ def with_seed(estimator, seed):
     return clone(estimator).set_params(**dict.fromkeys(open_, seed))
 
 
-def _out_of_fold(classifier, X, y, y_codes, classes, cv, seed, sample_weight):
+def _out_of_fold(classifier, X, y, y_codes, classes, cv, seed, sample_weight, archive):
     counts = np.bincount(y_codes)
     rarest = counts[counts > 0].min()
     stratified = rarest >= min(cv, len(y))
@@ -159,12 +188,11 @@ def _out_of_fold(classifier, X, y, y_codes, classes, cv, seed, sample_weight):
     folds = splitter(min(cv, len(y)), shuffle=True, random_state=seed)
     proba = np.full((len(y), len(classes)), _FLOOR)
     for seen, unseen in folds.split(np.zeros(len(y)), y):
-        if len(np.unique(y_codes[seen])) < 2:
+        if archive is None and len(np.unique(y_codes[seen])) < 2:
             proba[unseen, y_codes[seen][0]] = 1.0  # a classifier cannot be fitted to one class
         else:
-            weights = _weights_for(classifier, None if sample_weight is None else sample_weight[seen])
-            rows = take_rows(X, seen)
-            model = _in_its_type(lambda X, y=y[seen], w=weights: clone(classifier).fit(X, y, **w), rows)
+            weights = None if sample_weight is None else sample_weight[seen]
+            model = _train(classifier, take_rows(X, seen), y[seen], weights, archive)
             proba[unseen] = expand(own_proba(model, take_rows(X, unseen)), model.classes_, classes)
     return proba / proba.sum(1, keepdims=True)
 

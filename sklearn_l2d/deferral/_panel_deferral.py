@@ -669,9 +669,9 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
                 f"{high:g}; change one of them."
             )
 
-    def _check_team(self, X, y, annotations, X_unlabeled, weights, classes):
+    def _check_team(self, X, y, annotations, X_unlabeled, votes_unlabeled, weights, classes):
         """Without the items that are held out for the bound on the error."""
-        team = super()._check_team(X, y, annotations, X_unlabeled, weights, classes)
+        team = super()._check_team(X, y, annotations, X_unlabeled, votes_unlabeled, weights, classes)
         if self.target_accuracy is None or not self.n_experts_:
             return team
         order = np.random.default_rng(self._draw_seed()).permutation(len(team.y))

@@ -393,6 +393,9 @@ class ProbabilisticDeferral(ImitatingDeferrer):
                 "epochs of the gate; raise it to 2 or more."
             )
 
+    def _learns_from_votes(self):
+        return not self.joint_classifier
+
     def _gate_features(self):
         return "X" if self.joint_classifier else super()._gate_features()
 

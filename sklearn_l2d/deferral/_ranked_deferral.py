@@ -140,12 +140,12 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
         self.coverage = coverage
         self.random_state = random_state
 
-    def _fit(self, X, y, annotations, X_unlabeled=None, sample_weight=None, classes=()):
+    def _fit(self, X, y, annotations, X_unlabeled=None, votes_unlabeled=None, sample_weight=None, classes=()):
         X, y, annotations, weights = weighted_rows(X, *matched_target(X, y, annotations), sample_weight)
         self._request()
         if annotations is None and not isinstance(self.deferrer, FrozenEstimator):
             check_nobody(coverage=self.coverage)
-        self._fit_deferrer(X, y, annotations, X_unlabeled, weights)
+        self._fit_deferrer(X, y, annotations, X_unlabeled, votes_unlabeled, weights)
         self._set_no_offsets()
         if len(self.targets_) == 0:
             self._report_shares(np.ones(1))

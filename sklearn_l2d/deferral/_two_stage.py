@@ -5,7 +5,6 @@ from typing import ClassVar
 
 from .._sklearn import HasMethods, Interval
 from .._torch._losses import softmax_loss
-from ..crowd import NetClassifier
 from ._base import GATE_FEATURES
 from ._surrogate import SurrogateDeferrer, check_prices, right_answers
 
@@ -195,8 +194,8 @@ class TwoStageDeferral(SurrogateDeferrer):
         super()._check_settings(y)
         check_prices(self.consultation_cost, self.experts_)
 
-    def _default_classifier(self):
-        return NetClassifier(class_weight=self.class_weight, device=self.device)
+    def _net_settings(self):
+        return {"class_weight": self.class_weight, "device": self.device}
 
     def _learn(self, team):
         self._prepare_sight(team, self.cv)
