@@ -18,6 +18,8 @@ class Archive:
 
     Attributes
     ----------
+    rows : ndarray of int of shape (n,)
+        Their positions in `X_unlabeled`.
     X : array-like of n rows
         Items as given.
     counts : ndarray of shape (n, C)
@@ -28,6 +30,7 @@ class Archive:
         Class labels.
     """
 
+    rows: np.ndarray
     X: object
     counts: np.ndarray
     votes: Votes | None
@@ -39,7 +42,7 @@ class Archive:
     def on(self, rows):
         """The archive of some rows, by position."""
         votes = None if self.votes is None else self.votes[rows]
-        return Archive(take_rows(self.X, rows), self.counts[rows], votes, self.classes)
+        return Archive(self.rows[rows], take_rows(self.X, rows), self.counts[rows], votes, self.classes)
 
     def behind(self, X, y, sample_weight):
         """Items, labels and weights of labelled items, and then of the archive, whose labels are missing."""
@@ -74,14 +77,13 @@ def read_archive(unlabeled, votes, classes, missing_label):
     """
     if are_named(votes):
         named = named_votes(votes, unlabeled, classes, missing_label, **ARCHIVE)
-        archive = Archive(unlabeled, named.to_counts().astype(float), named, named.classes)
+        counts, every = named.to_counts().astype(float), named.classes
     else:
-        counts, every = anonymous_counts(votes, unlabeled, classes, **ARCHIVE)
-        archive = Archive(unlabeled, counts, None, every)
-    new = np.setdiff1d(archive.classes[archive.counts.any(0)], classes)
+        named, (counts, every) = None, anonymous_counts(votes, unlabeled, classes, **ARCHIVE)
+    new = np.setdiff1d(every[counts.any(0)], classes)
     if len(new):
         warn(
             f"votes_unlabeled hold labels that y and annotations lack, {some(new.tolist())}; they are taken as "
             "classes. If they are misspelt, correct them."
         )
-    return archive
+    return Archive(np.arange(len(counts)), unlabeled, counts, named, every)

@@ -789,6 +789,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         else:
             self._fit_nobody(team)
             self._exponents, self._crowdlab = Exponents(), None
+        return team
 
     def _learn_answers(self, team):
         """Learn how the experts answer, and how much the classifier and their answers count."""
@@ -938,17 +939,13 @@ class BaseDeferrer(ClassifierMixin, Estimator):
 
     def _honest_proba(self, team, cv):
         classifier = self._fit_classifier(team)
-        proba, self.temperature_ = judge_classifier(
-            classifier,
-            self.classifier_,
-            team.items.given,
-            team.y,
-            self.classes_,
-            cv,
-            self._seed,
-            team.weight_if_any,
-            team.archive,
+        items, archive = team.items.given, team.archive
+        proba, self.temperature_, of_archive = judge_classifier(
+            classifier, self.classifier_, items, team.y, self.classes_, cv, self._seed, team.weight_if_any, archive
         )
+        if archive is not None:  # shares are calibrated on them
+            team.unlabeled.proba = self._classifier_proba(team.unlabeled)
+            team.unlabeled.proba[archive.rows] = of_archive
         return proba
 
     def _set_targets(self, targets, omega, **details):

@@ -139,7 +139,7 @@ def judge_classifier(classifier, fitted, X, y, classes, cv, seed, sample_weight=
     sample_weight : ndarray of shape (n,), default=None
         Weights of the rows.
     archive : Archive, default=None
-        Items with votes, none of them among `X`. All folds learn from them.
+        Items with votes, none of them among `X`, which are in folds, too.
 
     Returns
     -------
@@ -147,16 +147,20 @@ def judge_classifier(classifier, fitted, X, y, classes, cv, seed, sample_weight=
         Out-of-fold probabilities, calibrated by one temperature; in-sample probabilities would be too certain. A frozen
         classifier was not fitted on these rows, and its probabilities are used directly.
     temperature : float
+    of_archive : ndarray of shape (n_archive, C) or None
+        The same for the archive, whose votes the classifier knows.
     """
-    y_codes = np.searchsorted(classes, y)
+    y_codes, of_archive = np.searchsorted(classes, y), None
     if isinstance(classifier, FrozenEstimator):
         proba = expand(own_proba(fitted, X), fitted.classes_, classes)
     else:
-        proba = _out_of_fold(with_seed(classifier, seed), X, y, y_codes, classes, cv, seed, sample_weight, archive)
+        unfitted = with_seed(classifier, seed)
+        proba, of_archive = _out_of_fold(unfitted, X, y, y_codes, classes, cv, seed, sample_weight, archive)
     temperature = fit_temperature(np.log(proba), y_codes, sample_weight)
-    for rows in row_chunks(*proba.shape):
-        proba[rows] = _at_temperature(proba[rows], temperature)
-    return proba, temperature
+    for part in (proba,) if of_archive is None else (proba, of_archive):
+        for rows in row_chunks(*part.shape):
+            part[rows] = _at_temperature(part[rows], temperature)
+    return proba, temperature, of_archive
 
 
 def tempered_proba(classifier, X, classes, temperature):
@@ -181,20 +185,28 @@ def with_seed(estimator, seed):
 
 
 def _out_of_fold(classifier, X, y, y_codes, classes, cv, seed, sample_weight, archive):
+    """Probabilities of labelled rows (n, C) and of the archive, if there is one, by models that saw neither."""
     counts = np.bincount(y_codes)
     rarest = counts[counts > 0].min()
     stratified = rarest >= min(cv, len(y))
     splitter = StratifiedKFold if stratified else KFold
     folds = splitter(min(cv, len(y)), shuffle=True, random_state=seed)
-    proba = np.full((len(y), len(classes)), _FLOOR)
-    for seen, unseen in folds.split(np.zeros(len(y)), y):
+    proba, of_archive, fold = np.full((len(y), len(classes)), _FLOOR), None, None
+    if archive is not None:
+        of_archive = np.empty((len(archive), len(classes)))
+        fold = np.random.default_rng(seed).permutation(len(archive)) % folds.n_splits
+    for k, (seen, unseen) in enumerate(folds.split(np.zeros(len(y)), y)):
         if archive is None and len(np.unique(y_codes[seen])) < 2:
             proba[unseen, y_codes[seen][0]] = 1.0  # a classifier cannot be fitted to one class
-        else:
-            weights = None if sample_weight is None else sample_weight[seen]
-            model = _train(classifier, take_rows(X, seen), y[seen], weights, archive)
-            proba[unseen] = expand(own_proba(model, take_rows(X, unseen)), model.classes_, classes)
-    return proba / proba.sum(1, keepdims=True)
+            continue
+        weights = None if sample_weight is None else sample_weight[seen]
+        others = None if archive is None else archive.on(np.flatnonzero(fold != k))
+        model = _train(classifier, take_rows(X, seen), y[seen], weights, others)
+        proba[unseen] = expand(own_proba(model, take_rows(X, unseen)), model.classes_, classes)
+        if archive is not None and (fold == k).any():
+            held_out = archive.on(np.flatnonzero(fold == k))
+            of_archive[fold == k] = expand(own_proba(model, held_out.X), model.classes_, classes)
+    return proba / proba.sum(1, keepdims=True), of_archive
 
 
 def own_labels(classifier, X):

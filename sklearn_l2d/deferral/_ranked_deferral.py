@@ -145,13 +145,13 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
         self._request()
         if annotations is None and not isinstance(self.deferrer, FrozenEstimator):
             check_nobody(coverage=self.coverage)
-        self._fit_deferrer(X, y, annotations, X_unlabeled, votes_unlabeled, weights)
+        unlabeled = self._fit_deferrer(X, y, annotations, X_unlabeled, votes_unlabeled, weights)
         self._set_no_offsets()
         if len(self.targets_) == 0:
             self._report_shares(np.ones(1))
             return
-        if X_unlabeled is not None:
-            items, weights = self._check_unlabeled(X_unlabeled), None
+        if unlabeled is not None:
+            items, weights = unlabeled, None
         else:
             items, known = self._check_items(X), self._check_truth(X, y)[1]
             items = items if known.all() else items[known]
