@@ -178,6 +178,7 @@ ANY_TYPE = ("batch_size", "hidden_layer_sizes", "lr", "optimizer", "weight_decay
 
 # The same for the descriptions of parameters of methods. Their types differ in what may be None or may have a module.
 METHODS_DIFFERENT = {
+    "classes": {"all data come at once": "CountsClassifier.fit"},
     "capacity": {
         "it is that of the shift": "BaseDeferrer.start_shift",
         "no call is remembered": "PanelDeferral.next_expert",

@@ -43,7 +43,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
     ----------
     classifier : classifier, default=None
         Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
-        is. None is a `NetClassifier`, a small neural net.
+        is. None is a small neural net, a `NetClassifier` or, with `votes_unlabeled`, a `CountsClassifier`.
 
     answers : float, default=None
         Mean number of answers per item. They go where they are worth most: many items need none.
