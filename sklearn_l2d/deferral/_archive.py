@@ -50,9 +50,9 @@ class Archive:
         weights = None if sample_weight is None else np.append(sample_weight, np.ones(len(self)))
         return stacked(X, self.X), labels, weights
 
-    def counts_behind(self, n_labelled):
-        """Votes for each class, none of them on labelled items, which come first."""
-        return np.vstack([np.zeros((n_labelled, len(self.classes))), self.counts])
+    def counts_behind(self, of_labelled):
+        """Votes for each class: those on labelled items (n_labelled, C), and then those of the archive."""
+        return np.vstack([of_labelled, self.counts])
 
     def votes_behind(self, n_labelled):
         """`Votes`, none of them on labelled items, which come first."""

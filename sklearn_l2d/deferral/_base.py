@@ -115,6 +115,11 @@ class Team:
     weights: np.ndarray | None
 
     @property
+    def counted(self):
+        """How many experts gave each answer (n, C) to the labelled items; None without an archive."""
+        return None if self.archive is None else self.votes.to_counts()
+
+    @property
     def weight(self):
         """Weights (n,) of the labelled items."""
         return np.ones(len(self.y)) if self.weights is None else self.weights[self.known]
@@ -225,7 +230,8 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             here. `classifier=None` then is a `CountsClassifier`; one that is given must learn from votes. Columns of
             counts without names are the classes of `y` and `annotations` if they are as many, else 0, 1, ... Votes on
             items that also are in `X` with a label or annotations are left out: the experts may have given them, and
-            their answers would count twice.
+            their answers would count twice. A classifier that takes counts is also told what the experts answered to
+            the labelled items, as votes on items of known truth, which show how people err.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the labelled and annotated items, in all that is learnt and in the shares that are measured on
             them. An item of weight 2 counts as if it were there twice, one of weight 0 as if it were absent. A
@@ -921,9 +927,8 @@ class BaseDeferrer(ClassifierMixin, Estimator):
                 )
             kind = NetClassifier if team.archive is None else CountsClassifier
             classifier = kind(**{name: value for name, value in self._net_settings().items() if value is not None})
-        self.classifier_ = fit_classifier(
-            classifier, team.items.given, team.y, self._seed, team.weight_if_any, team.archive
-        )
+        X, weights = team.items.given, team.weight_if_any
+        self.classifier_ = fit_classifier(classifier, X, team.y, self._seed, weights, team.archive, team.counted)
         self.temperature_ = 1.0
         return classifier
 
@@ -939,9 +944,9 @@ class BaseDeferrer(ClassifierMixin, Estimator):
 
     def _honest_proba(self, team, cv):
         classifier = self._fit_classifier(team)
-        items, archive = team.items.given, team.archive
+        archive, given = team.archive, (team.weight_if_any, team.archive, team.counted)
         proba, self.temperature_, of_archive = judge_classifier(
-            classifier, self.classifier_, items, team.y, self.classes_, cv, self._seed, team.weight_if_any, archive
+            classifier, self.classifier_, team.items.given, team.y, self.classes_, cv, self._seed, *given
         )
         if archive is not None:  # shares are calibrated on them
             team.unlabeled.proba = self._classifier_proba(team.unlabeled)

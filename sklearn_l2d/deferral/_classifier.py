@@ -56,11 +56,12 @@ def _in_its_type(call, X):
     return call(X.astype(np.float32))
 
 
-def fit_classifier(classifier, X, y, seed, sample_weight=None, archive=None):
+def fit_classifier(classifier, X, y, seed, sample_weight=None, archive=None, answers=None):
     """Fitted clone of the classifier, or the classifier itself if it is a `FrozenEstimator`.
 
     Weights of the items are passed on where its `fit` takes some; otherwise a warning says that it does not. From the
-    votes of an `Archive`, it learns beside the labels.
+    votes of an `Archive`, it learns beside the labels; where it counts votes, the `answers` (n, C) of the team to the
+    labelled items say how people err.
     """
     if isinstance(classifier, FrozenEstimator):
         return classifier
@@ -69,21 +70,20 @@ def fit_classifier(classifier, X, y, seed, sample_weight=None, archive=None):
             f"the fit of the classifier {type(classifier).__name__} takes no sample_weight, so that its items count "
             "alike; all else that is learnt is weighted. Give a classifier that takes it."
         )
-    fitted = _train(with_seed(classifier, seed), X, y, sample_weight, archive)
+    fitted = _train(with_seed(classifier, seed), X, y, sample_weight, archive, answers)
     classes_of(fitted, "classifier")
     return fitted
 
 
-def _train(classifier, X, y, sample_weight, archive):
+def _train(classifier, X, y, sample_weight, archive, answers):
     """Fitted clone of a classifier; what its `fit` does not take is left out."""
     given = {}
     if archive is not None:
         X, y, sample_weight = archive.behind(X, y, sample_weight)
-        n_labelled = len(y) - len(archive)
         if _fit_parameter(classifier, "counts") is not None:
-            given |= {"counts": archive.counts_behind(n_labelled), "classes": archive.classes}
+            given |= {"counts": archive.counts_behind(answers), "classes": archive.classes}
         else:
-            given["annotations"] = archive.votes_behind(n_labelled)
+            given["annotations"] = archive.votes_behind(len(answers))
     given |= {} if sample_weight is None else {"sample_weight": sample_weight}
     named = {_fit_parameter(classifier, name): value for name, value in given.items()}
     named.pop(None, None)
@@ -121,7 +121,7 @@ def check_learns_from_votes(classifier, are_named):
         )
 
 
-def judge_classifier(classifier, fitted, X, y, classes, cv, seed, sample_weight=None, archive=None):
+def judge_classifier(classifier, fitted, X, y, classes, cv, seed, sample_weight=None, archive=None, answers=None):
     """Calibrated, out-of-fold probabilities of the classifier on the rows that it was fitted on.
 
     Parameters
@@ -140,6 +140,8 @@ def judge_classifier(classifier, fitted, X, y, classes, cv, seed, sample_weight=
         Weights of the rows.
     archive : Archive, default=None
         Items with votes, none of them among `X`, which are in folds, too.
+    answers : ndarray of shape (n, C), default=None
+        With an archive, how many of the team gave which answer to the labelled items.
 
     Returns
     -------
@@ -155,7 +157,7 @@ def judge_classifier(classifier, fitted, X, y, classes, cv, seed, sample_weight=
         proba = expand(own_proba(fitted, X), fitted.classes_, classes)
     else:
         unfitted = with_seed(classifier, seed)
-        proba, of_archive = _out_of_fold(unfitted, X, y, y_codes, classes, cv, seed, sample_weight, archive)
+        proba, of_archive = _out_of_fold(unfitted, X, y, y_codes, classes, cv, seed, sample_weight, archive, answers)
     temperature = fit_temperature(np.log(proba), y_codes, sample_weight)
     for part in (proba,) if of_archive is None else (proba, of_archive):
         for rows in row_chunks(*part.shape):
@@ -184,7 +186,7 @@ def with_seed(estimator, seed):
     return clone(estimator).set_params(**dict.fromkeys(open_, seed))
 
 
-def _out_of_fold(classifier, X, y, y_codes, classes, cv, seed, sample_weight, archive):
+def _out_of_fold(classifier, X, y, y_codes, classes, cv, seed, sample_weight, archive, answers):
     """Probabilities of labelled rows (n, C) and of the archive, if there is one, by models that saw neither."""
     counts = np.bincount(y_codes)
     rarest = counts[counts > 0].min()
@@ -200,8 +202,8 @@ def _out_of_fold(classifier, X, y, y_codes, classes, cv, seed, sample_weight, ar
             proba[unseen, y_codes[seen][0]] = 1.0  # a classifier cannot be fitted to one class
             continue
         weights = None if sample_weight is None else sample_weight[seen]
-        others = None if archive is None else archive.on(np.flatnonzero(fold != k))
-        model = _train(classifier, take_rows(X, seen), y[seen], weights, others)
+        others = (None, None) if archive is None else (archive.on(np.flatnonzero(fold != k)), answers[seen])
+        model = _train(classifier, take_rows(X, seen), y[seen], weights, *others)
         proba[unseen] = expand(own_proba(model, take_rows(X, unseen)), model.classes_, classes)
         if archive is not None and (fold == k).any():
             held_out = archive.on(np.flatnonzero(fold == k))

@@ -62,6 +62,15 @@ def test_a_planted_confusion_is_found():
     assert net.annotators_.tolist() == ["anybody"]
 
 
+def test_votes_on_items_of_known_truth_tell_how_people_err():
+    counts = np.array([[6, 2, 0], [0, 4, 4], [1, 0, 3], [1, 1, 1]])
+    net = CountsClassifier(max_epochs=1, random_state=0).fit(np.eye(4), [0, 1, 2, None], counts=counts)
+    # 13 of 20 votes are right; eight votes of which .8 are right come before them, and eight in each class
+    right = (13 + 8 * 0.8) / (20 + 8)
+    table = counts[:3] + 8 * np.where(np.eye(3), right, (1 - right) / 2)
+    assert_allclose(net.confusion_matrices_[0], table / table.sum(1, keepdims=True), atol=1e-6)
+
+
 def test_known_truths_correct_what_the_crowd_believes():
     rng = np.random.default_rng(0)
     y = rng.integers(2, size=300)
