@@ -81,6 +81,7 @@ API_REFERENCE = [
             "CCEMClassifier",
             "COINNet",
             "CoNALClassifier",
+            "CountsClassifier",
             "CrowdLayerClassifier",
             "GeoCrowdNet",
             "InstanceDependentCrowdNet",

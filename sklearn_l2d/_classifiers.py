@@ -7,7 +7,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ._sklearn import take_rows
 
-_FLOOR = 1e-6  # probability of a class that a fold did not contain
+FLOOR = 1e-6  # probability of a class that a fold did not contain
 _LEAST = 1e-3  # probability of a label that is worth a row
 
 
@@ -19,6 +19,13 @@ def in_its_type(call, X):
         if getattr(X, "dtype", None) != np.float64 or "ouble" not in str(error):
             raise
     return call(X.astype(np.float32))
+
+
+def folds_of(y_codes, cv, seed):
+    """Splitter into `cv` folds, or as many as there are rows, stratified by labels where all are frequent enough."""
+    counts, n_folds = np.bincount(y_codes), min(cv, len(y_codes))
+    splitter = StratifiedKFold if counts[counts > 0].min() >= n_folds else KFold
+    return splitter(n_folds, shuffle=True, random_state=seed)
 
 
 def out_of_fold(fit, X, y_codes, classes, cv, seed):
@@ -39,12 +46,8 @@ def out_of_fold(fit, X, y_codes, classes, cv, seed):
     seed : int
         Seed of the folds.
     """
-    n_rows = len(y_codes)
-    counts = np.bincount(y_codes)
-    stratified = counts[counts > 0].min() >= min(cv, n_rows)
-    splitter = StratifiedKFold if stratified else KFold
-    folds = splitter(min(cv, n_rows), shuffle=True, random_state=seed)
-    proba = np.full((n_rows, len(classes)), _FLOOR)
+    n_rows, folds = len(y_codes), folds_of(y_codes, cv, seed)
+    proba = np.full((n_rows, len(classes)), FLOOR)
     for seen, unseen in folds.split(np.zeros(n_rows), y_codes):
         if len(np.unique(y_codes[seen])) < 2:
             proba[unseen, y_codes[seen][0]] = 1.0  # a classifier cannot be fitted to one class
@@ -94,6 +97,6 @@ def own_proba(classifier, X):
 
 def expand(proba, own_classes, classes):
     """Probabilities in the order of `classes`; classes that the model does not know get a floor."""
-    full = np.full((len(proba), len(classes)), _FLOOR)
-    full[:, np.searchsorted(classes, own_classes)] = np.maximum(proba, _FLOOR)
+    full = np.full((len(proba), len(classes)), FLOOR)
+    full[:, np.searchsorted(classes, own_classes)] = np.maximum(proba, FLOOR)
     return full / full.sum(1, keepdims=True)

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from itertools import chain
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import issparse, vstack
 from sklearn.utils import check_array, indexable
 from sklearn.utils.validation import validate_data
 
@@ -103,6 +103,21 @@ def as_array(X):
     if issparse(X) or hasattr(X, "columns"):
         return X
     return np.asarray(X.detach().cpu() if hasattr(X, "detach") else X)
+
+
+def stacked(X, others):
+    """Items and others of the same kind, one after the other; rows of tables lose their names."""
+    if issparse(X):
+        return vstack([X, others]).tocsr()
+    if is_frame(X) and is_frame(others):
+        import pandas as pd
+
+        return pd.concat([X, others], ignore_index=True)
+    if hasattr(X, "vstack"):  # of polars
+        return X.vstack(others)
+    if isinstance(X, list):
+        return X + list(others)
+    return np.concatenate([as_array(X), as_array(others)])
 
 
 def kind_of_items(X):

@@ -164,6 +164,29 @@ def votes_beside(X, annotations, classes, missing_label, *, extend=False):
     return votes.without_tasks()
 
 
+def check_known_truth(estimator, y, n_items, votes):
+    """Known labels, and a mask (n_items,) of their items; `y` may be None where there are votes."""
+    if y is None and votes is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None, and there are no "
+            "annotations; pass one or both."
+        )
+    if y is None:
+        return np.empty(0), np.zeros(n_items, dtype=bool)
+    return check_truth(label_array(y), n_items, estimator.unlabeled_label)
+
+
+def truth_codes(labels, known, classes):
+    """Codes (n,) of the true classes, -1 where `known` (n,) says that they are unknown; refused for a single class."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"y and annotations hold {len(classes)} class(es), {classes.tolist()}; a classifier needs at least two."
+        )
+    truth = np.full(len(known), -1, dtype=np.int64)
+    truth[known] = np.searchsorted(classes, labels)
+    return truth
+
+
 def check_votes_and_truth(estimator, X, y, annotations, n_items):
     """`Votes` on the items of a fit that needs one of votes and labels, and codes (n_items,) of the true classes.
 
@@ -187,28 +210,14 @@ def check_votes_and_truth(estimator, X, y, annotations, n_items):
     truth : ndarray of int of shape (n_items,)
         Positions in the classes, -1 where the truth is unknown.
     """
-    if y is None and annotations is None:
-        raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None, and there are no "
-            "annotations; pass one or both."
-        )
-    labels, known = np.empty(0), np.zeros(n_items, dtype=bool)
-    if y is not None:
-        labels, known = check_truth(label_array(y), n_items, estimator.unlabeled_label)
+    labels, known = check_known_truth(estimator, y, n_items, annotations)
     classes = np.unique(labels)
     if annotations is None:
         votes = Votes([], [], [], n_items, classes, [])
     else:
         given = classes if len(classes) else None
         votes = votes_beside(X, annotations, given, estimator.missing_label, extend=True)
-    if len(votes.classes) < 2:
-        raise ValueError(
-            f"y and annotations hold {len(votes.classes)} class(es), {votes.classes.tolist()}; a classifier needs at "
-            "least two."
-        )
-    truth = np.full(n_items, -1, dtype=np.int64)
-    truth[known] = np.searchsorted(votes.classes, labels)
-    return votes, truth
+    return votes, truth_codes(labels, known, votes.classes)
 
 
 def seated(votes, X, estimator, name="X"):

@@ -42,6 +42,7 @@ from sklearn_l2d.cluster import AgreementClustering, BetaExpertEncoder, FuzzyCMe
 from sklearn_l2d.crowd import (
     CCEMClassifier,
     COINNet,
+    CountsClassifier,
     CrowdLayerClassifier,
     InstanceDependentCrowdNet,
     NetClassifier,
@@ -235,6 +236,7 @@ INSTANCES = [
     Instance(CCEMClassifier((16,), max_epochs=20, random_state=0), "crowd", grid={"weight_decay": [0.0, 0.1]}),
     Instance(RaykarClassifier(), "crowd", grid={"prior": [1.0, "average"]}),
     *(Instance(kind(hidden_layer_sizes=(4,), max_epochs=12, random_state=0), "crowd") for kind in _CROWD),
+    Instance(CountsClassifier((16,), max_epochs=20, random_state=0), "crowd", grid={"vote_accuracy": [0.6, 0.9]}),
     Instance(
         ClusterDeferral(AnnotatorLDA(**_FAST), n_groups=2, **_GATE),
         "deferrer",

@@ -24,6 +24,9 @@ TRAINING = "optimizer, lr, momentum, weight_decay, batch_size, max_epochs"
 
 # Entries that differ legitimately: the reason, and the objects, whose entries then agree among themselves.
 DIFFERENT = {
+    ("Parameters", "hidden_layer_sizes, module, optimizer, lr, momentum, weight_decay, batch_size, max_epochs"): {
+        "a default is another one": "CountsClassifier",
+    },
     ("Parameters", "alpha"): {"weight of a loss, not a concentration": "OneStageDeferral"},
     ("Parameters", "answer_epochs"): {"these nets also learn from items without annotation": "SemiSupervisedDeferral"},
     ("Parameters", "answer_hidden_layer_sizes"): {"the classifier can be one of the nets": "ProbabilisticDeferral"},
@@ -101,8 +104,8 @@ DIFFERENT = {
         "a clusterer can be frozen, too": "ClusterDeferral",
         "the classifier cannot be frozen": "MixtureOfExpertsDeferral OneStageDeferral PopulationDeferral",
         "they are those of the deferrer": "RankedDeferral",
-        "there are other sources of labels": f"AnnotatorLDA BetaExpertEncoder NetClassifier RaykarClassifier {VOTES} "
-        "PopulationExpertEncoder",
+        "there are other sources of labels": "AnnotatorLDA BetaExpertEncoder CountsClassifier NetClassifier "
+        f"RaykarClassifier {VOTES} PopulationExpertEncoder",
     },
     ("Attributes", "classifier_"): {
         "it is part of a net": "MixtureOfExpertsDeferral",
@@ -194,6 +197,7 @@ ANY_TYPE = ("batch_size", "hidden_layer_sizes", "lr", "optimizer", "weight_decay
 
 # The same for the descriptions of parameters of methods. Their types differ in what may be None or may have a module.
 METHODS_DIFFERENT = {
+    "classes": {"all data come at once": "CountsClassifier.fit"},
     "capacity": {
         "it is that of the shift": "BaseDeferrer.start_shift",
         "no call is remembered": "PanelDeferral.next_expert",
@@ -204,8 +208,8 @@ METHODS_DIFFERENT = {
         "the items are for calibration": "PanelDeferral.answers_path PanelDeferral.recalibrate",
     },
     "X": {
-        "sizes of the columns matter to a net": "AnnotatorLDA.fit AnnotatorLDA.partial_fit CrowdNetClassifier.fit "
-        "NetClassifier.fit RaykarClassifier.fit",
+        "sizes of the columns matter to a net": "AnnotatorLDA.fit AnnotatorLDA.partial_fit CountsClassifier.fit "
+        "CrowdNetClassifier.fit NetClassifier.fit RaykarClassifier.fit",
         "there may be none": "AnnotatorLDA.suggest_items",
         "they come one by one": "Shift.assign_experts Shift.next_expert",
         "clusters are compared, not predicted": "AnnotatorLDA.used_clusters",
@@ -230,6 +234,7 @@ METHODS_DIFFERENT = {
         "a classifier learns from them": "CrowdNetClassifier.fit RaykarClassifier.fit",
         "they judge a classifier": "CrowdMixin.log_likelihood",
         "they are judged": "COINNet.outlier_scores",
+        "only their number counts": "CountsClassifier.fit",
         "they are those of newcomers": "ClusterDeferral.onboard DeferrerWrapper.onboard PanelDeferral.onboard "
         "RandomExpertDeferral.onboard TallyMixin.onboard",
         "they may be some of those to come": "PanelDeferral.next_expert PanelDeferral.predict_team "
@@ -251,7 +256,7 @@ METHODS_DIFFERENT = {
         "all that is learnt is listed": "BaseDeferrer.fit",
         "votes have weights": "AnnotatorLDA.fit",
         "fit says it": "GatedDeferrer.partial_fit",
-        "only a loss is weighted": "NetClassifier.fit",
+        "only a loss is weighted": "CountsClassifier.fit NetClassifier.fit",
     },
     "y": {
         "it is ignored": "AgreementClustering.fit AgreementClustering.fit_predict FuzzyCMeans.fit",
@@ -268,7 +273,7 @@ METHODS_DIFFERENT = {
         "newcomers need no labels": "RandomExpertDeferral.onboard",
         "the deferrer that is wrapped decides": "DeferrerWrapper.onboard",
         "there are no annotations": "NetClassifier.fit",
-        "annotations can take its place": "CrowdNetClassifier.fit RaykarClassifier.fit",
+        "annotations can take its place": "CountsClassifier.fit CrowdNetClassifier.fit RaykarClassifier.fit",
     },
 }
 METHODS_PATTERNS = {

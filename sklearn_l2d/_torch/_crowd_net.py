@@ -31,6 +31,17 @@ class CrowdModule(nn.Module):
         return self.log_confusion.log_softmax(-1)
 
 
+def judged(log_f, truth):
+    """What votes are judged by: log-probabilities (b, C) of the truth, which are 0 and -inf where it is known.
+
+    With them, the log-probabilities (b,) of the known truths, 0 elsewhere. `log_f` are those of the classifier, and
+    `truth` (b,) is -1 where the truth is unknown.
+    """
+    known, place = truth >= 0, truth.clamp(min=0).unsqueeze(1)
+    one_hot = torch.full_like(log_f, -torch.inf).scatter(1, place, 0.0)
+    return torch.where(known.unsqueeze(1), one_hot, log_f), log_f.gather(1, place).squeeze(1) * known
+
+
 class CrowdNet(Net):
     """Net trained on the likelihood of votes and of known truths.
 
@@ -46,12 +57,9 @@ class CrowdNet(Net):
         answers, truth = targets
         row, annotator, label = answers.T
         log_f = logits.log_softmax(-1)
-        known = truth >= 0
-        of_truth = log_f.gather(1, truth.clamp(min=0).unsqueeze(1)).squeeze(1) * known
-        one_hot = torch.full_like(log_f, -torch.inf).scatter(1, truth.clamp(min=0).unsqueeze(1), 0.0)
-        log_truth = torch.where(known.unsqueeze(1), one_hot, log_f)
+        log_truth, of_truth = judged(log_f, truth)
         log_answers = self.answer_log_proba(log_truth, row, annotator, label, X)
-        size = len(row) + known.sum()
+        size = len(row) + (truth >= 0).sum()
         return -(log_answers.sum() + of_truth.sum()) / size.clamp(min=1) + self.penalty(log_f)
 
     def answer_log_proba(self, log_truth, row, annotator, label, X):
@@ -72,3 +80,31 @@ class CrowdNet(Net):
     def penalty(self, log_f):
         """What joins the loss, from the classifier's log-probabilities (b, C) of a batch."""
         return 0.0
+
+
+class CountsNet(Net):
+    """Net trained on the likelihood of anonymous votes and of known truths; `module_` has one confusion matrix.
+
+    Targets are the votes (b, C) for every class, the true classes (b,), -1 where the truth is unknown, and the weights
+    (b,) of the known truths. The loss is the mean of ``-ln p(vote)`` and ``-ln p(truth)``, each an entry of its own.
+    Where the truth of an item is known, its votes are judged by it.
+
+    Attributes
+    ----------
+    learn_confusion : bool
+        Whether the confusion matrix is trained.
+    """
+
+    undecayed = ("log_confusion",)
+
+    def batch_loss(self, logits, targets, X):
+        votes, truth, weight = targets
+        votes, weight = votes.to(logits.dtype), weight.to(logits.dtype)
+        log_f = logits.log_softmax(-1)
+        log_truth, of_truth = judged(log_f, truth)
+        confusion = self.module_.confusion()[0]
+        if not self.learn_confusion:
+            confusion = confusion.detach()
+        log_votes = (log_truth.unsqueeze(-1) + confusion).logsumexp(1)
+        size = votes.sum() + weight.sum()
+        return -((votes * log_votes).sum() + (weight * of_truth).sum()) / size.clamp(min=1e-12)

@@ -4,6 +4,7 @@ from ._aggnet import AggNetClassifier
 from ._ccem import CCEMClassifier
 from ._coinnet import COINNet
 from ._conal import CoNALClassifier
+from ._counts import CountsClassifier
 from ._crowd_layer import CrowdLayerClassifier
 from ._geo_crowd_net import GeoCrowdNet
 from ._instance_dependent import InstanceDependentCrowdNet
@@ -18,6 +19,7 @@ __all__ = [
     "CCEMClassifier",
     "COINNet",
     "CoNALClassifier",
+    "CountsClassifier",
     "CrowdLayerClassifier",
     "GeoCrowdNet",
     "InstanceDependentCrowdNet",

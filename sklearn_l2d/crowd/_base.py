@@ -245,16 +245,19 @@ class CrowdNetClassifier(CrowdMixin, BaseNetClassifier):
         y, annotations = matched_target(X, y, annotations)
         items = self._check_array(X, reset=True)
         votes, truth = check_votes_and_truth(self, X, y, annotations, len(items))
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         module = self._make_module(ensemble_for(params, items, len(votes.classes)), votes, truth)
-        net = build_net(self._kind, module, params, seed, **self._context(votes))
-        history = train(
-            net, net.rows(items, self._answers(votes), truth), self.max_epochs, seed=seed, verbose=self.verbose
-        )
+        net = self._train(params, module, self._context(votes), items, self._answers(votes), truth)
         self.classes_, self.annotators_ = votes.classes, votes.annotators
-        self.n_iter_, self.history_, self.net_ = len(history), history, net
         for name, value in self._learnt(net, items, votes).items():
             setattr(self, name, value)
+
+    def _train(self, params, module, context, items, *targets):
+        """Train a net on items and what its loss needs of them, and return it; `context` are attributes of the net."""
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        net = build_net(self._kind, module, params, seed, **context)
+        history = train(net, net.rows(items, *targets), self.max_epochs, seed=seed, verbose=self.verbose)
+        self.n_iter_, self.history_, self.net_ = len(history), history, net
+        return net
 
     def _make_module(self, build, votes, truth):
         """What makes the torch module when it is called; `build` makes the ensemble of the classifier."""

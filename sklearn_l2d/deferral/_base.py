@@ -13,6 +13,7 @@ from sklearn.utils import check_consistent_length, check_random_state, indexable
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._annotated_target import matched_target
+from .._anonymous import are_named
 from .._by_name import available_for, by_name, check_available, expert_places
 from .._encoding import Votes, as_frame, is_frame, known_labels, placed
 from .._items import Items, check_items, kind_of_items, made_features
@@ -45,10 +46,12 @@ from .._validation import (
     warn_of_marker,
     weighted_rows,
 )
-from ..crowd import NetClassifier
+from ..crowd import CountsClassifier, NetClassifier
 from ..metrics import team_accuracy
 from ._answer_model import completed, count_votes, few_answers, fused_proba, learn_weights
+from ._archive import Archive, read_archive
 from ._classifier import (
+    check_learns_from_votes,
     expand,
     fit_classifier,
     judge_classifier,
@@ -88,6 +91,8 @@ class Team:
         Annotations of the experts.
     unlabeled : Items or None
         Items of which neither labels nor annotations are given.
+    archive : Archive or None
+        Those with votes, from which the classifier learns. None of them is in `annotated`.
     annotated : Items
         The labelled items, and then those of unknown truth that somebody annotated.
     annotations : Votes
@@ -103,10 +108,16 @@ class Team:
     y_codes: np.ndarray
     votes: Votes
     unlabeled: Items | None
+    archive: Archive | None
     annotated: Items
     annotations: Votes
     known: np.ndarray
     weights: np.ndarray | None
+
+    @property
+    def counted(self):
+        """How many experts gave each answer (n, C) to the labelled items; None without an archive."""
+        return None if self.archive is None else self.votes.to_counts()
 
     @property
     def weight(self):
@@ -161,7 +172,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
     parameter `gate_features` calls `_prepare_sight` first of all in `_learn`.
     """
 
-    __metadata_request__fit: ClassVar = {"annotations": True, "X_unlabeled": True}
+    __metadata_request__fit: ClassVar = {"annotations": True, "X_unlabeled": True, "votes_unlabeled": True}
     __metadata_request__partial_fit: ClassVar = {"annotations": True}
     __metadata_request__score: ClassVar = {"annotations": True}
 
@@ -192,7 +203,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         return super().set_params(**params)
 
     @atomic_fit(prefer_skip_nested_validation=False)
-    def fit(self, X, y, annotations=None, X_unlabeled=None, sample_weight=None):
+    def fit(self, X, y, annotations=None, X_unlabeled=None, votes_unlabeled=None, sample_weight=None):
         """Fit the deferrer to labelled and annotated items.
 
         Parameters
@@ -212,6 +223,15 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             experts: the classifier decides all items, unless a coverage below 1, a workload or answers are requested.
         X_unlabeled : array-like of shape (n_unlabeled, n_features), default=None
             Items without labels. The shares are calibrated on them if bounds are set, and measured on them.
+        votes_unlabeled : array-like or DataFrame of shape (n_unlabeled, n_classes), array-like of shape \
+                (n_unlabeled,), or Votes, default=None
+            Votes on `X_unlabeled`, from which the classifier learns beside the true labels: counts for each class or
+            one label per item, as `encode_counts` reads them, or answers by name, of people who need not be experts
+            here. `classifier=None` then is a `CountsClassifier`; one that is given must learn from votes. Columns of
+            counts without names are the classes of `y` and `annotations` if they are as many, else 0, 1, ... Votes on
+            items that also are in `X` with a label or annotations are left out: the experts may have given them, and
+            their answers would count twice. A classifier that takes counts is also told what the experts answered to
+            the labelled items, as votes on items of known truth, which show how people err.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the labelled and annotated items, in all that is learnt and in the shares that are measured on
             them. An item of weight 2 counts as if it were there twice, one of weight 0 as if it were absent. A
@@ -231,7 +251,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             If a table of items and experts is needed, for bounds on single experts or completed annotations, and there
             is not enough memory free for it.
         """
-        self._fit(X, y, annotations, X_unlabeled, sample_weight)
+        self._fit(X, y, annotations, X_unlabeled, votes_unlabeled, sample_weight)
 
     def predict(self, X):
         """Predict labels by the classifier alone.
@@ -727,9 +747,9 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         """Floating type of what a gate or net sees, and whether it takes more than two dimensions; None without one."""
         return None
 
-    def _default_classifier(self):
-        """The classifier if the parameter is None."""
-        return NetClassifier()
+    def _net_settings(self):
+        """Parameters of a net that is the classifier because the parameter is None."""
+        return {}
 
     def _learn(self, team):
         """Learn from a team with experts."""
@@ -768,11 +788,11 @@ class BaseDeferrer(ClassifierMixin, Estimator):
 
     # Fitting.
 
-    def _fit(self, X, y, annotations, X_unlabeled=None, sample_weight=None, classes=()):
+    def _fit(self, X, y, annotations, X_unlabeled=None, votes_unlabeled=None, sample_weight=None, classes=()):
         X, y, annotations, weights = weighted_rows(X, *matched_target(X, y, annotations), sample_weight)
         if annotations is None:
             check_nobody(**self.get_params(deep=False))
-        team = self._check_team(X, y, annotations, X_unlabeled, weights, classes)
+        team = self._check_team(X, y, annotations, X_unlabeled, votes_unlabeled, weights, classes)
         self._check_settings(team.y)
         self._seed = self._draw_seed()
         if self.n_experts_:
@@ -781,6 +801,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         else:
             self._fit_nobody(team)
             self._exponents, self._crowdlab = Exponents(), None
+        return team
 
     def _learn_answers(self, team):
         """Learn how the experts answer, and how much the classifier and their answers count."""
@@ -828,8 +849,10 @@ class BaseDeferrer(ClassifierMixin, Estimator):
     def _draw_seed(self):
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _check_team(self, X, y, annotations, X_unlabeled, weights, classes):
+    def _check_team(self, X, y, annotations, X_unlabeled, votes_unlabeled, weights, classes):
         """Checked `Team`; sets `classes_`, the roster, `n_features_in_` and `feature_names_in_`."""
+        if votes_unlabeled is not None:
+            self._check_votes_unlabeled(X_unlabeled, votes_unlabeled)
         items, parts = self._check_items(X, reset=True), self._parts()
         y, known = check_truth(y, len(items), self.unlabeled_label)
         if not known.any():
@@ -842,7 +865,11 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             raise ValueError(f"y holds one class only, {y[0]!r}; a classifier needs at least two.")
         self.classes_ = team_classes(y, classes, parts)
         votes = check_annotations(annotations, self.classes_, self.missing_label, items.given, self._silence)
-        self.classes_, self._fit_experts = votes.classes, votes.annotators
+        self._fit_experts, archive = votes.annotators, None
+        if votes_unlabeled is not None:
+            archive = read_archive(X_unlabeled, votes_unlabeled, votes.classes, self.missing_label)
+            votes = votes.recode(archive.classes)
+        self.classes_ = votes.classes
         if not known_labels(self.classes_, self.unlabeled_label)[1].all():
             raise ValueError(
                 f"unlabeled_label={self.unlabeled_label!r} marks an unknown truth in y, but somebody answered it or a "
@@ -856,9 +883,44 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             rows = np.append(np.flatnonzero(known), np.flatnonzero(~known & (np.diff(votes.starts) > 0)))
             items, votes, known = items[rows], votes[rows], known[rows]
             weights = None if weights is None else weights[rows]
-        team = Team(labelled, y, y_codes, its_votes, unlabeled, items, votes, known, weights)
+        if archive is not None:
+            archive = self._without_known(archive, unlabeled, items)
+        team = Team(labelled, y, y_codes, its_votes, unlabeled, archive, items, votes, known, weights)
         self._roster = new_roster(its_votes, y_codes, team.weight)
         return team
+
+    def _learns_from_votes(self):
+        """Whether there is a classifier of its own, which can learn from the votes of an archive."""
+        return "classifier" in self._parts()
+
+    def _check_votes_unlabeled(self, X_unlabeled, votes):
+        """Refuse votes of an archive without items, and those from which nobody could learn."""
+        if X_unlabeled is None:
+            raise ValueError("votes_unlabeled are given without X_unlabeled, the items that they are on; pass both.")
+        if not self._learns_from_votes():
+            raise ValueError(
+                f"votes_unlabeled train the classifier, but that of {type(self).__name__} is part of a net that learns "
+                "from labelled items only; leave them out, or use a deferrer with a parameter classifier, such as "
+                "TwoStageDeferral."
+            )
+        classifier = self._parts()["classifier"]
+        if classifier is not None:
+            check_learns_from_votes(classifier, are_named(votes))
+        elif self._net_settings().get("class_weight") is not None:
+            raise ValueError(
+                "class_weight weighs classes by the truth, which is unknown for votes_unlabeled; leave it None, or "
+                "give a classifier, for instance CountsClassifier()."
+            )
+
+    def _without_known(self, archive, unlabeled, annotated):
+        """The archive's items that have votes, and are not among the labelled and annotated items."""
+        kept = archive.counts.any(1) & ~np.isin(unlabeled.keys(0), annotated.keys(0))
+        if not kept.any():
+            raise ValueError(
+                "votes_unlabeled hold no vote on items that are not also in X, with a label or annotations; leave them "
+                "out."
+            )
+        return archive.on(np.flatnonzero(kept))
 
     def _fit_classifier(self, team):
         """Fit the classifier unless it is frozen, and return it unfitted."""
@@ -869,8 +931,10 @@ class BaseDeferrer(ClassifierMixin, Estimator):
                     "classifier=None is a net, which cannot learn from X, since X is no table of numbers; give a "
                     "classifier that takes it, for instance make_pipeline(TfidfVectorizer(), LogisticRegression())."
                 )
-            classifier = self._default_classifier()
-        self.classifier_ = fit_classifier(classifier, team.items.given, team.y, self._seed, team.weight_if_any)
+            kind = NetClassifier if team.archive is None else CountsClassifier
+            classifier = kind(**{name: value for name, value in self._net_settings().items() if value is not None})
+        X, weights = team.items.given, team.weight_if_any
+        self.classifier_ = fit_classifier(classifier, X, team.y, self._seed, weights, team.archive, team.counted)
         self.temperature_ = 1.0
         return classifier
 
@@ -886,9 +950,13 @@ class BaseDeferrer(ClassifierMixin, Estimator):
 
     def _honest_proba(self, team, cv):
         classifier = self._fit_classifier(team)
-        proba, self.temperature_ = judge_classifier(
-            classifier, self.classifier_, team.items.given, team.y, self.classes_, cv, self._seed, team.weight_if_any
+        archive, given = team.archive, (team.weight_if_any, team.archive, team.counted)
+        proba, self.temperature_, of_archive = judge_classifier(
+            classifier, self.classifier_, team.items.given, team.y, self.classes_, cv, self._seed, *given
         )
+        if archive is not None:  # shares are calibrated on them
+            team.unlabeled.proba = self._classifier_proba(team.unlabeled)
+            team.unlabeled.proba[archive.rows] = of_archive
         return proba
 
     def _set_targets(self, targets, omega, **details):

@@ -22,7 +22,7 @@ class BestExpert(TallyMixin, BaseDeferrer):
     ----------
     classifier : classifier, default=None
         Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
-        is. None is a `NetClassifier`, a small neural net.
+        is. None is a small neural net, a `NetClassifier` or, with `votes_unlabeled`, a `CountsClassifier`.
 
     missing_label : object, default=None
         Marker of a missing annotation, or a list, tuple or set of several. None stands for NaN, None, pandas.NA and

@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .._classifiers import expand, in_its_type, out_of_fold, own_proba
+from .._classifiers import FLOOR, expand, folds_of, in_its_type, own_proba
 from .._encoding import some
 from .._numerics._answers import fit_temperature
 from .._numerics._matrices import row_chunks
@@ -44,45 +44,72 @@ def classes_of(part, name):
     return part.classes_
 
 
-def fit_classifier(classifier, X, y, seed, sample_weight=None):
+def fit_classifier(classifier, X, y, seed, sample_weight=None, archive=None, answers=None):
     """Fitted clone of the classifier, or the classifier itself if it is a `FrozenEstimator`.
 
-    Weights of the items are passed on where its `fit` takes some; otherwise a warning says that it does not.
+    Weights of the items are passed on where its `fit` takes some; otherwise a warning says that it does not. From the
+    votes of an `Archive`, it learns beside the labels; where it counts votes, the `answers` (n, C) of the team to the
+    labelled items say how people err.
     """
     if isinstance(classifier, FrozenEstimator):
         return classifier
-    if sample_weight is not None and _weight_parameter(classifier) is None:
+    if sample_weight is not None and _fit_parameter(classifier, "sample_weight") is None:
         warn(
             f"the fit of the classifier {type(classifier).__name__} takes no sample_weight, so that its items count "
             "alike; all else that is learnt is weighted. Give a classifier that takes it."
         )
-    weights = _weights_for(classifier, sample_weight)
-    fitted = in_its_type(lambda X: clone(with_seed(classifier, seed)).fit(X, y, **weights), X)
+    fitted = _train(with_seed(classifier, seed), X, y, sample_weight, archive, answers)
     classes_of(fitted, "classifier")
     return fitted
 
 
-def _weights_for(classifier, sample_weight):
-    """Keyword arguments with which `fit` of a classifier gets weights of its items: none where it takes none."""
-    name = None if sample_weight is None else _weight_parameter(classifier)
-    return {} if name is None else {name: sample_weight}
+def _train(classifier, X, y, sample_weight, archive, answers):
+    """Fitted clone of a classifier; what its `fit` does not take is left out."""
+    given = {}
+    if archive is not None:
+        X, y, sample_weight = archive.behind(X, y, sample_weight)
+        if _fit_parameter(classifier, "counts") is not None:
+            given |= {"counts": archive.counts_behind(answers), "classes": archive.classes}
+        else:
+            given["annotations"] = archive.votes_behind(len(answers))
+    given |= {} if sample_weight is None else {"sample_weight": sample_weight}
+    named = {_fit_parameter(classifier, name): value for name, value in given.items()}
+    named.pop(None, None)
+    return in_its_type(lambda X: clone(classifier).fit(X, y, **named), X)
 
 
-def _weight_parameter(classifier):
-    """Name under which `fit` of a classifier takes weights of the items, None if it takes none."""
-    if has_fit_parameter(classifier, "sample_weight"):
-        return "sample_weight"
+def _fit_parameter(classifier, name):
+    """Name under which `fit` of a classifier takes what is called `name`, None if it does not."""
+    if has_fit_parameter(classifier, name):
+        return name
     if get_config()["enable_metadata_routing"]:
-        consumed = get_routing_for_object(classifier).consumes("fit", ["sample_weight"])
-        return "sample_weight" if consumed else None
+        return name if get_routing_for_object(classifier).consumes("fit", [name]) else None
     if isinstance(classifier, Pipeline):
-        name, last = classifier.steps[-1]
-        last = None if last == "passthrough" else _weight_parameter(last)
-        return None if last is None else f"{name}__{last}"
+        step, last = classifier.steps[-1]
+        last = None if last == "passthrough" else _fit_parameter(last, name)
+        return None if last is None else f"{step}__{last}"
     return None
 
 
-def judge_classifier(classifier, fitted, X, y, classes, cv, seed, sample_weight=None):
+def check_learns_from_votes(classifier, are_named):
+    """Refuse a classifier that cannot learn from the archive's votes, which may come with their authors."""
+    name, fix = type(classifier).__name__, "leave classifier=None, or give a CountsClassifier"
+    if isinstance(classifier, FrozenEstimator):
+        raise ValueError(
+            f"votes_unlabeled train the classifier, but it is a FrozenEstimator and learns nothing; {fix}."
+        )
+    if _fit_parameter(classifier, "counts") is not None:
+        return
+    if _fit_parameter(classifier, "annotations") is None:
+        raise ValueError(f"votes_unlabeled train the classifier, but {name} learns from labels only; {fix}.")
+    if not are_named:
+        raise ValueError(
+            f"votes_unlabeled are counts or labels, but {name} learns from answers by name; give them as "
+            f"encode_votes(answers), or {fix}."
+        )
+
+
+def judge_classifier(classifier, fitted, X, y, classes, cv, seed, sample_weight=None, archive=None, answers=None):
     """Calibrated, out-of-fold probabilities of the classifier on the rows that it was fitted on.
 
     Parameters
@@ -99,6 +126,10 @@ def judge_classifier(classifier, fitted, X, y, classes, cv, seed, sample_weight=
         Seed of the folds.
     sample_weight : ndarray of shape (n,), default=None
         Weights of the rows.
+    archive : Archive, default=None
+        Items with votes, none of them among `X`, which are in folds, too.
+    answers : ndarray of shape (n, C), default=None
+        With an archive, how many of the team gave which answer to the labelled items.
 
     Returns
     -------
@@ -106,22 +137,20 @@ def judge_classifier(classifier, fitted, X, y, classes, cv, seed, sample_weight=
         Out-of-fold probabilities, calibrated by one temperature; in-sample probabilities would be too certain. A frozen
         classifier was not fitted on these rows, and its probabilities are used directly.
     temperature : float
+    of_archive : ndarray of shape (n_archive, C) or None
+        The same for the archive, whose votes the classifier knows.
     """
-    y_codes = np.searchsorted(classes, y)
+    y_codes, of_archive = np.searchsorted(classes, y), None
     if isinstance(classifier, FrozenEstimator):
         proba = expand(own_proba(fitted, X), fitted.classes_, classes)
     else:
-        seeded = with_seed(classifier, seed)
-
-        def fit(rows):
-            weights = _weights_for(seeded, None if sample_weight is None else sample_weight[rows])
-            return in_its_type(lambda X: clone(seeded).fit(X, y[rows], **weights), take_rows(X, rows))
-
-        proba = out_of_fold(fit, X, y_codes, classes, cv, seed)
+        unfitted = with_seed(classifier, seed)
+        proba, of_archive = _out_of_fold(unfitted, X, y, y_codes, classes, cv, seed, sample_weight, archive, answers)
     temperature = fit_temperature(np.log(proba), y_codes, sample_weight)
-    for rows in row_chunks(*proba.shape):
-        proba[rows] = _at_temperature(proba[rows], temperature)
-    return proba, temperature
+    for part in (proba,) if of_archive is None else (proba, of_archive):
+        for rows in row_chunks(*part.shape):
+            part[rows] = _at_temperature(part[rows], temperature)
+    return proba, temperature, of_archive
 
 
 def tempered_proba(classifier, X, classes, temperature):
@@ -143,6 +172,27 @@ def with_seed(estimator, seed):
     if not open_ or isinstance(estimator, FrozenEstimator):
         return estimator
     return clone(estimator).set_params(**dict.fromkeys(open_, seed))
+
+
+def _out_of_fold(classifier, X, y, y_codes, classes, cv, seed, sample_weight, archive, answers):
+    """Probabilities of labelled rows (n, C) and of the archive, if there is one, by models that saw neither."""
+    folds = folds_of(y_codes, cv, seed)
+    proba, of_archive, fold = np.full((len(y), len(classes)), FLOOR), None, None
+    if archive is not None:
+        of_archive = np.empty((len(archive), len(classes)))
+        fold = np.random.default_rng(seed).permutation(len(archive)) % folds.n_splits
+    for k, (seen, unseen) in enumerate(folds.split(np.zeros(len(y)), y)):
+        if archive is None and len(np.unique(y_codes[seen])) < 2:
+            proba[unseen, y_codes[seen][0]] = 1.0  # a classifier cannot be fitted to one class
+            continue
+        weights = None if sample_weight is None else sample_weight[seen]
+        others = (None, None) if archive is None else (archive.on(np.flatnonzero(fold != k)), answers[seen])
+        model = _train(classifier, take_rows(X, seen), y[seen], weights, *others)
+        proba[unseen] = expand(own_proba(model, take_rows(X, unseen)), model.classes_, classes)
+        if archive is not None and (fold == k).any():
+            held_out = archive.on(np.flatnonzero(fold == k))
+            of_archive[fold == k] = expand(own_proba(model, held_out.X), model.classes_, classes)
+    return proba / proba.sum(1, keepdims=True), of_archive
 
 
 def own_labels(classifier, X):

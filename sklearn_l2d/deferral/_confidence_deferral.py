@@ -29,7 +29,7 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
     ----------
     classifier : classifier, default=None
         Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
-        is. None is a `NetClassifier`, a small neural net.
+        is. None is a small neural net, a `NetClassifier` or, with `votes_unlabeled`, a `CountsClassifier`.
 
     cv : int, default=5
         Number of folds of the classifier's out-of-fold probabilities, by which the temperature and, without

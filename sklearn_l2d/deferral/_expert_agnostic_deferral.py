@@ -13,7 +13,6 @@ from .._torch._losses import pair_loss
 from .._torch._modules import AgnosticRejector, check_feature_layers
 from .._torch._net import NET_CONSTRAINTS, Net, build_net, check_net, check_outputs, train
 from .._torch._seeding import own_state
-from ..crowd import NetClassifier
 from ._base import BaseDeferrer
 from ._duel import Duel
 from ._tally import TallyMixin
@@ -140,7 +139,7 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
     ----------
     classifier : classifier, default=None
         Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
-        is. None is a `NetClassifier`, a small neural net.
+        is. None is a small neural net, a `NetClassifier` or, with `votes_unlabeled`, a `CountsClassifier`.
 
     cv : int, default=5
         Number of folds of the classifier's out-of-fold probabilities, from which the net learns. On the rows that the
@@ -312,8 +311,8 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
         check_net(self.get_params(deep=False))
         check_feature_layers(self.hidden_layer_sizes)
 
-    def _default_classifier(self):
-        return NetClassifier(device=self.device)
+    def _net_settings(self):
+        return {"device": self.device}
 
     def _learn(self, team):
         self._single_targets()

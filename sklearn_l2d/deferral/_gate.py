@@ -21,7 +21,6 @@ from .._torch._batches import RowTable
 from .._torch._modules import Single, ensemble_for
 from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, check_outputs, predict_log_proba, train
 from .._validation import check_all_known, check_answers, row_weights, weighted_rows
-from ..crowd import NetClassifier
 from ._answer_model import count_votes
 from ._base import GATE_FEATURES, BaseDeferrer
 from ._coverage import CoverageMixin, coverage_tilt, starting_offsets, two_sides
@@ -449,8 +448,8 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
     def _array_form(self):
         return {"dtype": self.dtype, "allow_nd": self.module is not None}
 
-    def _default_classifier(self):
-        return NetClassifier(class_weight=self.class_weight, device=self.device)
+    def _net_settings(self):
+        return {"class_weight": self.class_weight, "device": self.device}
 
     def _bounds(self, roster):
         return share_bounds(

@@ -43,7 +43,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
     ----------
     classifier : classifier, default=None
         Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
-        is. None is a `NetClassifier`, a small neural net.
+        is. None is a small neural net, a `NetClassifier` or, with `votes_unlabeled`, a `CountsClassifier`.
 
     answers : float, default=None
         Mean number of answers per item. They go where they are worth most: many items need none.
@@ -669,9 +669,9 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
                 f"{high:g}; change one of them."
             )
 
-    def _check_team(self, X, y, annotations, X_unlabeled, weights, classes):
+    def _check_team(self, X, y, annotations, X_unlabeled, votes_unlabeled, weights, classes):
         """Without the items that are held out for the bound on the error."""
-        team = super()._check_team(X, y, annotations, X_unlabeled, weights, classes)
+        team = super()._check_team(X, y, annotations, X_unlabeled, votes_unlabeled, weights, classes)
         if self.target_accuracy is None or not self.n_experts_:
             return team
         order = np.random.default_rng(self._draw_seed()).permutation(len(team.y))

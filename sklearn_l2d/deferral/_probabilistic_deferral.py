@@ -104,7 +104,7 @@ class ProbabilisticDeferral(ImitatingDeferrer):
 
     classifier : classifier, default=None
         Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
-        is. None is a `NetClassifier`, a small neural net.
+        is. None is a small neural net, a `NetClassifier` or, with `votes_unlabeled`, a `CountsClassifier`.
 
     cv : int, default=5
         Number of folds of the classifier's out-of-fold probabilities and, without `X_unlabeled`, of the gate's.
@@ -392,6 +392,9 @@ class ProbabilisticDeferral(ImitatingDeferrer):
                 f"max_epochs={self.max_epochs} leaves joint_classifier=True untrained, since it learns between the "
                 "epochs of the gate; raise it to 2 or more."
             )
+
+    def _learns_from_votes(self):
+        return not self.joint_classifier
 
     def _gate_features(self):
         return "X" if self.joint_classifier else super()._gate_features()

@@ -140,18 +140,18 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
         self.coverage = coverage
         self.random_state = random_state
 
-    def _fit(self, X, y, annotations, X_unlabeled=None, sample_weight=None, classes=()):
+    def _fit(self, X, y, annotations, X_unlabeled=None, votes_unlabeled=None, sample_weight=None, classes=()):
         X, y, annotations, weights = weighted_rows(X, *matched_target(X, y, annotations), sample_weight)
         self._request()
         if annotations is None and not isinstance(self.deferrer, FrozenEstimator):
             check_nobody(coverage=self.coverage)
-        self._fit_deferrer(X, y, annotations, X_unlabeled, weights)
+        unlabeled = self._fit_deferrer(X, y, annotations, X_unlabeled, votes_unlabeled, weights)
         self._set_no_offsets()
         if len(self.targets_) == 0:
             self._report_shares(np.ones(1))
             return
-        if X_unlabeled is not None:
-            items, weights = self._check_unlabeled(X_unlabeled), None
+        if unlabeled is not None:
+            items, weights = unlabeled, None
         else:
             items, known = self._check_items(X), self._check_truth(X, y)[1]
             items = items if known.all() else items[known]

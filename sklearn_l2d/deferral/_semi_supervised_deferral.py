@@ -135,7 +135,7 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
 
     classifier : classifier, default=None
         Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
-        is. None is a `NetClassifier`, a small neural net.
+        is. None is a small neural net, a `NetClassifier` or, with `votes_unlabeled`, a `CountsClassifier`.
 
     cv : int, default=5
         Number of folds of the classifier's out-of-fold probabilities and, without `X_unlabeled`, of the gate's.

@@ -5,7 +5,6 @@ from typing import ClassVar
 
 from .._sklearn import HasMethods, Interval
 from .._torch._losses import softmax_loss
-from ..crowd import NetClassifier
 from ._base import GATE_FEATURES
 from ._surrogate import SurrogateDeferrer, check_prices, right_answers
 
@@ -22,7 +21,7 @@ class TwoStageDeferral(SurrogateDeferrer):
     ----------
     classifier : classifier, default=None
         Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
-        is. None is a `NetClassifier`, a small neural net.
+        is. None is a small neural net, a `NetClassifier` or, with `votes_unlabeled`, a `CountsClassifier`.
 
     cv : int, default=5
         Number of folds of the classifier's out-of-fold probabilities, from which the net learns. On the rows that the
@@ -195,8 +194,8 @@ class TwoStageDeferral(SurrogateDeferrer):
         super()._check_settings(y)
         check_prices(self.consultation_cost, self.experts_)
 
-    def _default_classifier(self):
-        return NetClassifier(class_weight=self.class_weight, device=self.device)
+    def _net_settings(self):
+        return {"class_weight": self.class_weight, "device": self.device}
 
     def _learn(self, team):
         self._prepare_sight(team, self.cv)

@@ -91,18 +91,33 @@ class DeferrerWrapper(BaseDeferrer):
         check_is_fitted(self)
         self._adopt(copy.copy(self.deferrer_).onboard(experts, X, annotations, y))
 
-    def _fit_deferrer(self, X, y, annotations, X_unlabeled, sample_weight):
-        """Fit a clone of the deferrer, or copy a frozen one, whose roster may then change."""
+    def _fit_deferrer(self, X, y, annotations, X_unlabeled, votes_unlabeled, sample_weight):
+        """Fit a clone of the deferrer, or copy a frozen one, whose roster may then change.
+
+        Returns the checked items without labels, or None: with the votes of an archive, they know the probabilities of
+        classifiers that did not learn from them.
+        """
         if isinstance(self.deferrer, FrozenEstimator):
             check_is_fitted(self.deferrer)
+            if votes_unlabeled is not None:
+                raise ValueError(
+                    "votes_unlabeled train the classifier, but the deferrer is a FrozenEstimator and learns nothing; "
+                    "leave them out, or give the deferrer itself."
+                )
             check_consistent_length(X, y, annotations)
             # the labels are not learnt, but must be of the same kind
             self.deferrer.estimator._check_truth(X, y)
             self.deferrer_ = copy.copy(self.deferrer.estimator)
         else:
             deferrer = clone(with_seed(self.deferrer, self._draw_seed()))
-            weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-            self.deferrer_ = deferrer.fit(X, y, annotations=annotations, X_unlabeled=X_unlabeled, **weights)
+            given = {} if sample_weight is None else {"sample_weight": sample_weight}
+            if votes_unlabeled is not None:
+                deferrer._validate_params()
+                team = deferrer._fit(X, y, annotations, X_unlabeled, votes_unlabeled, **given)
+                self.deferrer_ = deferrer
+                return team.unlabeled
+            self.deferrer_ = deferrer.fit(X, y, annotations=annotations, X_unlabeled=X_unlabeled, **given)
+        return None if X_unlabeled is None else self._check_unlabeled(X_unlabeled)
 
     def _adopt(self, deferrer):
         """Accept a deferrer with another roster."""
