@@ -25,7 +25,7 @@ class Steps(nn.Module):
 
     def __init__(self, start, step):
         super().__init__()
-        root = torch.from_numpy(step).sqrt().view(-1, *[1] * (start.ndim - 1))
+        root = torch.tensor(step).sqrt().view(-1, *[1] * (start.ndim - 1))
         self.register_buffer("start", start)
         self.register_buffer("root", root)
         self.moved = nn.Parameter(torch.zeros_like(start))
@@ -51,7 +51,7 @@ class ConfusionModule(nn.Module):
     def __init__(self, build, confusion, step):
         super().__init__()
         self.members = build(n_members=1)
-        self.log_confusion = Steps(torch.from_numpy(confusion).clamp(min=1e-6).log(), step)
+        self.log_confusion = Steps(torch.tensor(confusion).clamp(min=1e-6).log(), step)
 
     def forward(self, X):
         """Logits (b, C) of the classifier."""

@@ -20,7 +20,7 @@ class CrowdModule(nn.Module):
     def __init__(self, build, confusion):
         super().__init__()
         self.members = build(n_members=1)
-        self.log_confusion = nn.Parameter(torch.from_numpy(confusion).clamp(min=1e-6).log())
+        self.log_confusion = nn.Parameter(torch.tensor(confusion).clamp(min=1e-6).log())
 
     def forward(self, X):
         """Logits (b, C) of the classifier."""

@@ -769,7 +769,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
             return deferral
         return self._talk(items, available).next(np.arange(len(items)), capacity)
 
-    def _assign(self, X, available, capacity, on_overflow):
+    def _assign(self, X, available, capacity, on_overflow, tell=True):
         check_overflow(on_overflow)
         assignment = self.next_expert(X, available=available, capacity=capacity)
         lost = int(((self.predict_deferral(X) >= 0) & (assignment < 0)).sum()) if on_overflow == "raise" else 0
