@@ -86,7 +86,7 @@ class BradleyTerry(Estimator):
         Probability that an annotator says what they see.
     n_iter_ : int
         Number of iterations.
-    history_ : ndarray of shape (n_iter_,)
+    history_ : ndarray of shape (`n_iter_`,)
         Objective of every iteration.
     converged_ : bool
         Whether the iterations ended before their limit.

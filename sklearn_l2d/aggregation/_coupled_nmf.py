@@ -65,7 +65,7 @@ class CoupledNMF(MomentAggregator):
         Items of the fit that nobody answered, by name where they have names.
     n_iter_ : int
         Number of iterations.
-    history_ : ndarray of shape (n_iter_,)
+    history_ : ndarray of shape (`n_iter_`,)
         Objective of every iteration.
     converged_ : bool
         Whether the iterations ended before their limit.

@@ -70,7 +70,7 @@ class CrowdRegressor(RegressorMixin, Estimator):
         Mean and standard deviation of the truth.
     n_iter_ : int
         Number of iterations.
-    history_ : ndarray of shape (n_iter_,)
+    history_ : ndarray of shape (`n_iter_`,)
         Objective of every iteration.
     converged_ : bool
         Whether the iterations ended before their limit.

@@ -143,7 +143,7 @@ class HierarchicalDawidSkene(BaseAggregator):
         Items of the fit that nobody answered, by name where they have names.
     n_iter_ : int
         Number of iterations.
-    history_ : ndarray of shape (n_iter_,)
+    history_ : ndarray of shape (`n_iter_`,)
         Mean change of the probabilities of an item's labels in every iteration.
     converged_ : bool
         Whether the iterations ended before their limit.

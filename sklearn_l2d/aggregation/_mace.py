@@ -80,7 +80,7 @@ class MACE(BaseAggregator):
         Items of the fit that nobody answered, by name where they have names.
     n_iter_ : int
         Number of iterations.
-    history_ : ndarray of shape (n_iter_,)
+    history_ : ndarray of shape (`n_iter_`,)
         Objective of every iteration.
     converged_ : bool
         Whether the iterations ended before their limit.

@@ -133,7 +133,7 @@ class MMSR(BaseAggregator):
         Items of the fit that nobody answered, by name where they have names.
     n_iter_ : int
         Number of iterations.
-    history_ : ndarray of shape (n_iter_,)
+    history_ : ndarray of shape (`n_iter_`,)
         Largest change of a skill in every iteration.
     converged_ : bool
         Whether the iterations ended before their limit.

@@ -80,7 +80,7 @@ class OrdinalConsensus(BaseAggregator):
         Models of whether the class is higher than the first, the second, ... of the order.
     n_iter_ : int
         Number of iterations.
-    history_ : ndarray of shape (n_iter_,)
+    history_ : ndarray of shape (`n_iter_`,)
         Objective of every iteration.
     converged_ : bool
         Whether the iterations ended before their limit.
