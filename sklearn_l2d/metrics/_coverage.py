@@ -7,8 +7,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from .._by_name import bounds_table
-from .._encoding import Votes, check_classes, make_votes, sorted_labels
+from .._by_name import bounds_table, expert_places
+from .._encoding import Votes, check_classes, is_frame, make_votes, sorted_labels
 from .._numerics._matrices import answer_weights, dense_if_small, identity, normalised_rows
 from .._rows import same_rows
 from .._sklearn import check_weights
@@ -172,7 +172,18 @@ def _check_routing(deferral, selection, n_experts):
     return deferral, selection
 
 
+def _by_expert(selection, experts):
+    """Selection weights with their columns in the order of `experts`, where a DataFrame names them."""
+    places = expert_places(selection.columns.tolist(), experts, "selection") if is_frame(selection) else None
+    if places is None:
+        return selection
+    weights = np.zeros((len(selection), len(experts)))  # who is left out is never picked
+    weights[:, places] = selection.to_numpy(dtype=np.float64)
+    return weights
+
+
 def _serve(deferral, selection, votes, sample_weight):
+    selection = _by_expert(selection, votes.annotators)
     deferral, selection = _check_routing(deferral, selection, len(votes.annotators))
     check_consistent_length(deferral, votes, sample_weight)
     weight = answer_weights(selection, deferral, votes)
@@ -226,8 +237,9 @@ def team_accuracy(
     annotations : array-like, masked array or DataFrame of shape (n_samples, n_experts)
         The experts' labels; missing ones as in `encode_annotations`.
 
-    selection : array-like or sparse array of shape (n_targets, n_experts), default=None
-        Weights with which each target picks its members. None means that every expert is a target.
+    selection : array-like, sparse array or DataFrame of shape (n_targets, n_experts), default=None
+        Weights with which each target picks its members; columns with names are matched to those of `annotations`. None
+        means that every expert is a target.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the items.
@@ -275,8 +287,9 @@ def workload_distribution(
     deferral : array-like of int of shape (n_samples,)
         Target of each item, -1 for the classifier; also the experts that `assign_experts` returns.
 
-    selection : array-like or sparse array of shape (n_targets, n_experts), default=None
-        Weights with which each target picks its members. None means that every expert is a target.
+    selection : array-like, sparse array or DataFrame of shape (n_targets, n_experts), default=None
+        Weights with which each target picks its members; columns with names are matched to those of `annotations`. None
+        means that every expert is a target.
 
     annotations : array-like, masked array or DataFrame of shape (n_samples, n_experts), default=None
         Where given, only members who annotated the item serve it, and the classifier where none did.
@@ -359,8 +372,9 @@ def deferral_report(
     annotations : array-like, masked array or DataFrame of shape (n_samples, n_experts)
         The experts' labels; column names name the experts.
 
-    selection : array-like or sparse array of shape (n_targets, n_experts), default=None
-        Weights with which each target picks its members. None means that every expert is a target.
+    selection : array-like, sparse array or DataFrame of shape (n_targets, n_experts), default=None
+        Weights with which each target picks its members; columns with names are matched to those of `annotations`. None
+        means that every expert is a target.
 
     coverage : float or tuple (low, high), default=None
         Coverage that had been requested.

@@ -290,3 +290,15 @@ def test_minus_one_among_true_labels_is_told_once(metric):
         warnings.simplefilter("error")
         metric(*arguments, missing_label=np.nan)
         metric([-1, 1, 1], *arguments[1:])
+
+
+def test_a_selection_with_names_is_matched_to_the_columns_of_the_answers():
+    """The target picks bob, who is right; the table of answers lists him first, that of the selection last."""
+    answers = pd.DataFrame({"bob": [1, 0, 1], "ann": [0, 1, 0]})
+    selection = pd.DataFrame([[0.0, 1.0]], columns=["ann", "bob"])
+    rows = [1, 0, 1], [0, 0, 0], [0, 1, 0], answers
+    assert team_accuracy(*rows, selection) == 1.0
+    assert team_accuracy(*rows, selection[["bob"]]) == 1.0  # who is left out is never picked
+    assert team_accuracy(*rows, selection.to_numpy()) == 0.0
+    with pytest.raises(ValueError, match="selection names unknown experts"):
+        team_accuracy(*rows, selection.rename(columns={"bob": "tom"}))
