@@ -3,9 +3,10 @@
 import numpy as np
 from scipy.sparse import issparse
 
-from ._encoding import Votes, as_frame, check_row_count, is_frame, is_long, make_votes, some
+from ._encoding import Votes, as_frame, check_row_count, is_frame, is_long, some
 from ._rows import same_rows
 from ._sklearn import count_rows
+from ._validation import votes_beside
 from .annotations import encode_counts
 
 _HINT = "answers of named people are given as encode_votes(answers)"
@@ -18,10 +19,8 @@ def are_named(votes):
 
 def named_votes(votes, X, known, missing_label, name="counts", of="X"):
     """`Votes` in the rows of `X`, for the known classes (n_known,) and all others that occur."""
-    votes = make_votes(votes, known if len(known) else None, missing_label, extend=len(known) > 0)
-    _, votes = same_rows(**{of: X, name: votes})
-    check_row_count(votes, count_rows(X), name)
-    return votes.without_tasks()
+    extend = len(known) > 0
+    return votes_beside(X, votes, known if extend else None, missing_label, extend=extend, name=name, of=of)
 
 
 def anonymous_counts(counts, X, known, name="counts", of="X"):

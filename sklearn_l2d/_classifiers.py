@@ -28,13 +28,13 @@ def folds_of(y_codes, cv, seed):
     return splitter(n_folds, shuffle=True, random_state=seed)
 
 
-def out_of_fold(fit, X, y_codes, classes, cv, seed):
+def out_of_fold(fit, X, y_codes, classes, cv, seed, *, needs_classes=True):
     """Probabilities (n, C) on rows that a classifier was not fitted to.
 
     Parameters
     ----------
     fit : callable
-        ``fit(rows)`` returns a classifier that is fitted to some of the rows.
+        ``fit(rows, fold)`` returns a classifier that is fitted to the rows outside of a fold, which is a number.
     X : array-like of n rows
         Items.
     y_codes : ndarray of int of shape (n,)
@@ -45,14 +45,16 @@ def out_of_fold(fit, X, y_codes, classes, cv, seed):
         Number of folds; fewer if there are fewer rows.
     seed : int
         Seed of the folds.
+    needs_classes : bool, default=True
+        Whether rows of a single class cannot be fitted to; then their class is predicted.
     """
     n_rows, folds = len(y_codes), folds_of(y_codes, cv, seed)
     proba = np.full((n_rows, len(classes)), FLOOR)
-    for seen, unseen in folds.split(np.zeros(n_rows), y_codes):
-        if len(np.unique(y_codes[seen])) < 2:
-            proba[unseen, y_codes[seen][0]] = 1.0  # a classifier cannot be fitted to one class
+    for fold, (seen, unseen) in enumerate(folds.split(np.zeros(n_rows), y_codes)):
+        if needs_classes and len(np.unique(y_codes[seen])) < 2:
+            proba[unseen, y_codes[seen][0]] = 1.0
         else:
-            model = fit(seen)
+            model = fit(seen, fold)
             proba[unseen] = expand(own_proba(model, take_rows(X, unseen)), model.classes_, classes)
     return proba / proba.sum(1, keepdims=True)
 

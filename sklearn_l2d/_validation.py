@@ -156,11 +156,11 @@ def name_list(experts, known=(), *, repeats=False):
     return names
 
 
-def votes_beside(X, annotations, classes, missing_label, *, extend=False):
-    """`make_votes` in the rows of `X`, after which they need no names."""
+def votes_beside(X, annotations, classes, missing_label, *, extend=False, name="annotations", of="X"):
+    """`make_votes` in the rows of `X`, after which they need no names; errors call them `name` and `of`."""
     votes = make_votes(annotations, classes, missing_label, extend=extend)
-    _, votes = same_rows(X=X, annotations=votes)
-    check_row_count(votes, count_rows(X), "annotations")
+    _, votes = same_rows(**{of: X, name: votes})
+    check_row_count(votes, count_rows(X), name)
     return votes.without_tasks()
 
 

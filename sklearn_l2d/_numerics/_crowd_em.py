@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
+_POOLED_START = 0.5, 2.0  # pseudo-counts of the wrong and right answers of all annotators together
 _LEAST = 1e-12  # probability below which an answer counts as impossible, but not as proof
 _TIED = 1e-9  # difference of probabilities below which classes are tied
 
@@ -59,6 +60,15 @@ def count_answers_of(answers, truth, n_annotators):
     """Expected numbers (n_annotators, C, C) of answers (last axis) for every true class, from truths (n, C)."""
     n_classes = truth.shape[1]
     return (answers.T @ truth).reshape(n_annotators, n_classes, n_classes).transpose(0, 2, 1)
+
+
+def pooled_counts(counts):
+    """Answers (C, C) of all annotators together, with pseudo-counts that hold the right answer for likelier.
+
+    `counts` (M, C, C) are those of `count_answers_of`.
+    """
+    wrong, right = _POOLED_START
+    return counts.sum(0) + np.where(np.eye(counts.shape[1], dtype=bool), right, wrong)
 
 
 def log_joint_of(answers, log_confusion, log_prior):

@@ -31,6 +31,11 @@ class CrowdModule(nn.Module):
         return self.log_confusion.log_softmax(-1)
 
 
+def learnt_confusion(net):
+    """Confusion matrices (M, C, C) of a trained net, as a float64 array."""
+    return net.module_.confusion().exp().detach().cpu().double().numpy()
+
+
 def judged(log_f, truth):
     """What votes are judged by: log-probabilities (b, C) of the truth, which are 0 and -inf where it is known.
 

@@ -199,7 +199,7 @@ class CROWDLAB(BaseConsensusClassifier):
         else:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
 
-            def fit(rows):
+            def fit(rows, fold):
                 return fit_to_proba(classifier, take_rows(X, rows), shares[rows], classes)
 
             proba = out_of_fold(fit, X, shares.argmax(1), classes, self.cv, seed)

@@ -8,11 +8,18 @@ from scipy.optimize import minimize_scalar
 from scipy.special import digamma, softmax
 
 from .._numerics._answer_model import dirichlet_strength
-from .._numerics._crowd_em import answer_matrix, count_answers_of, log_joint_of, posterior_of, safe_log, vote_shares
+from .._numerics._crowd_em import (
+    answer_matrix,
+    count_answers_of,
+    log_joint_of,
+    pooled_counts,
+    posterior_of,
+    safe_log,
+    vote_shares,
+)
 from .._sklearn import Interval
 from ._base import BaseAggregator, learnt, warn_unless
 
-_START = 0.5, 2.0  # pseudo-counts of the population's wrong and right answers
 _SETTLED = 10  # rounds after which the strength of the population stays
 _LEAST_COUNT = 1e-6  # expected answers below which a cell says nothing about the strength
 _WEAKEST = 0.02  # discount
@@ -28,8 +35,7 @@ def population_of(counts):
         Expected answers (last axis) for every true class.
     """
     n_classes = counts.shape[1]
-    wrong, right = _START
-    pooled = counts.sum(0) + np.where(np.eye(n_classes, dtype=bool), right, wrong)
+    pooled = pooled_counts(counts)
     accuracy = np.trace(pooled) / pooled.sum()
     pooled /= pooled.sum(1, keepdims=True)
     symmetric = np.full((n_classes, n_classes), (1 - accuracy) / max(n_classes - 1, 1))

@@ -11,26 +11,24 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._annotated_target import matched_target
-from .._encoding import is_frame
-from .._numerics._crowd_em import answer_matrix, count_answers_of, vote_shares
+from .._numerics._crowd_em import answer_matrix, count_answers_of, pooled_counts, vote_shares
 from .._numerics._matrices import row_chunks
 from .._persistence import Estimator
-from .._sklearn import Interval, StrOptions, atomic_fit
+from .._sklearn import Interval, StrOptions, atomic_fit, take_rows
 from .._torch._annotator_modules import AnnotatorNet, ConfusionModule
 from .._torch._batches import AnswerRows
+from .._torch._crowd_net import learnt_confusion
 from .._torch._modules import ensemble_for
 from .._torch._net import NET_CONSTRAINTS, build_net, check_net, predict_log_proba, train
 from .._validation import answers_among, check_votes_and_truth, seated, votes_beside
 from ..aggregation import DawidSkene
 
 _POPULATION = 5.0  # answers that the average annotator counts as in the first row of everybody's matrix
-_START = 0.5, 2.0  # pseudo-counts of the average annotator's wrong and right answers
 
 
 def average_prior(counts):
     """Pseudo-counts (C, C) that hold the annotators of counts (M, C, C) to be alike until they differ."""
-    wrong, right = _START
-    average = counts.sum(0) + np.where(np.eye(counts.shape[1], dtype=bool), right, wrong)
+    average = pooled_counts(counts)
     return _POPULATION * average / average.sum(1, keepdims=True)
 
 
@@ -90,7 +88,7 @@ class CrowdMixin:
         for rows in row_chunks(len(votes), len(self.annotators_) * len(self.classes_)):
             part = votes[rows]
             if len(part.item):
-                proba = self.predict_annotation_proba(X.iloc[rows] if is_frame(X) else np.asarray(X)[rows])
+                proba = self.predict_annotation_proba(take_rows(X, rows))
                 total += np.log(np.maximum(proba[part.item, part.annotator, part.label], 1e-12)).sum()
         return float(total / len(votes.item))
 
@@ -341,4 +339,4 @@ class ConfusionNetClassifier(CrowdNetClassifier):
         return partial(ConfusionModule, build, self._start(votes, truth), steps(votes, self.batch_size))
 
     def _learnt(self, net, items, votes):
-        return {"confusion_matrices_": net.module_.confusion().exp().detach().cpu().double().numpy()}
+        return {"confusion_matrices_": learnt_confusion(net)}

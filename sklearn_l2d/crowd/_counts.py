@@ -10,7 +10,7 @@ from .._annotated_target import matched_target
 from .._anonymous import anonymous_counts, are_named, named_votes
 from .._encoding import check_classes, some
 from .._sklearn import Interval, atomic_fit
-from .._torch._crowd_net import CountsNet, CrowdModule
+from .._torch._crowd_net import CountsNet, CrowdModule, learnt_confusion
 from .._torch._modules import ensemble_for
 from .._torch._net import check_net
 from .._validation import check_known_truth, truth_codes, weighted_rows
@@ -214,7 +214,7 @@ class CountsClassifier(CrowdNetClassifier):
         module = partial(CrowdModule, ensemble_for(params, items, len(classes)), start)
         net = self._train(params, module, {"learn_confusion": self.learn_confusion}, items, counts, truth, of_truth)
         self.classes_, self.annotators_ = classes, np.array(["anybody"], dtype=object)
-        self.confusion_matrices_ = net.module_.confusion().exp().detach().cpu().double().numpy()
+        self.confusion_matrices_ = learnt_confusion(net)
 
     def _count(self, items, X, y, votes, by_name, classes):
         """Votes (n, C), codes (n,) of the known truths, -1 elsewhere, and the classes."""

@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .._classifiers import FLOOR, expand, folds_of, in_its_type, own_proba
+from .._classifiers import expand, folds_of, in_its_type, out_of_fold, own_proba
 from .._encoding import some
 from .._numerics._answers import fit_temperature
 from .._numerics._matrices import row_chunks
@@ -176,23 +176,22 @@ def with_seed(estimator, seed):
 
 def _out_of_fold(classifier, X, y, y_codes, classes, cv, seed, sample_weight, archive, answers):
     """Probabilities of labelled rows (n, C) and of the archive, if there is one, by models that saw neither."""
-    folds = folds_of(y_codes, cv, seed)
-    proba, of_archive, fold = np.full((len(y), len(classes)), FLOOR), None, None
+    of_archive = None
     if archive is not None:
         of_archive = np.empty((len(archive), len(classes)))
-        fold = np.random.default_rng(seed).permutation(len(archive)) % folds.n_splits
-    for k, (seen, unseen) in enumerate(folds.split(np.zeros(len(y)), y)):
-        if archive is None and len(np.unique(y_codes[seen])) < 2:
-            proba[unseen, y_codes[seen][0]] = 1.0  # a classifier cannot be fitted to one class
-            continue
-        weights = None if sample_weight is None else sample_weight[seen]
-        others = (None, None) if archive is None else (archive.on(np.flatnonzero(fold != k)), answers[seen])
-        model = _train(classifier, take_rows(X, seen), y[seen], weights, *others)
-        proba[unseen] = expand(own_proba(model, take_rows(X, unseen)), model.classes_, classes)
-        if archive is not None and (fold == k).any():
-            held_out = archive.on(np.flatnonzero(fold == k))
-            of_archive[fold == k] = expand(own_proba(model, held_out.X), model.classes_, classes)
-    return proba / proba.sum(1, keepdims=True), of_archive
+        part = np.random.default_rng(seed).permutation(len(archive)) % folds_of(y_codes, cv, seed).n_splits
+
+    def fit(rows, fold):
+        weights, others = None if sample_weight is None else sample_weight[rows], (None, None)
+        if archive is not None:
+            others = archive.on(np.flatnonzero(part != fold)), answers[rows]
+        model = _train(classifier, take_rows(X, rows), y[rows], weights, *others)
+        if archive is not None and (part == fold).any():
+            held_out = archive.on(np.flatnonzero(part == fold))
+            of_archive[part == fold] = expand(own_proba(model, held_out.X), model.classes_, classes)
+        return model
+
+    return out_of_fold(fit, X, y_codes, classes, cv, seed, needs_classes=archive is None), of_archive
 
 
 def own_labels(classifier, X):
