@@ -406,27 +406,6 @@ def draw_questions(talk, budget=None, capacity=None):
     return Questions(np.concatenate(items), np.concatenate(experts), np.concatenate(levels), len(talk))
 
 
-class Replay(NamedTuple):
-    """What becomes of items when people are asked one after the other, and their answers are on record.
-
-    Attributes
-    ----------
-    asked : ndarray of int of shape (n_samples, longest)
-        Positions in `experts_` of those who are asked, in this order; -1 after the last.
-    labels : ndarray of shape (n_samples,)
-        Final labels.
-    proba : ndarray of shape (n_samples, n_classes)
-        Probabilities of the classes in the end.
-    n_answers : ndarray of int of shape (n_samples,)
-        Number of answers.
-    """
-
-    asked: np.ndarray
-    labels: np.ndarray
-    proba: np.ndarray
-    n_answers: np.ndarray
-
-
 def hear_recorded(talk, answers):
     """Ask until it is time to decide, and take in the recorded answers; only their authors can be asked.
 

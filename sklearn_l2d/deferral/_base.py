@@ -505,11 +505,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         if decision == "crowdlab":
             right, seen = self._roster.right.sum(1), self._roster.seen.sum(1)
             return crowdlab_proba(self._crowdlab, right, seen, votes.item, votes.annotator, votes.label, proba)
-
-        def shape_of(rows, some):
-            return self._answer_shape(items[rows], some)
-
-        return fused_proba(self._roster.answer_model, self._exponents, np.log(proba), votes, shape_of)
+        return self._fused(items, proba, votes)
 
     def score(self, X, y, annotations=None, sample_weight=None):
         """Expected accuracy of the team over the draw of a member of the target (L2D-Clusters 5.2).
@@ -769,6 +765,14 @@ class BaseDeferrer(ClassifierMixin, Estimator):
     def _answer_shape(self, items, votes):
         """Probabilities (n_answers, C) of what people answer at the items of votes, or None if that is unknown."""
         return None
+
+    def _fused(self, items, proba, votes):
+        """Probabilities (n, C) of the truth by those of the classifier and all votes on the items."""
+
+        def shape_of(rows, some):
+            return self._answer_shape(items[rows], some)
+
+        return fused_proba(self._roster.answer_model, self._exponents, np.log(proba), votes, shape_of)
 
     def _decision_cost(self):
         """Cost (C, C) of deciding for the class of the column where that of the row is true; None if errors cost 1."""

@@ -10,14 +10,15 @@ from sklearn.utils.validation import check_is_fitted
 from .._numerics._keyed import number_keys
 from .._numerics._prices import find_prices
 from .._numerics._risk_control import confidence_bound, n_items_needed
-from .._sklearn import HasMethods, Interval, atomic, check_weights, warn
+from .._sklearn import HasMethods, Interval, atomic, warn
 from .._validation import check_answers
-from ._asking import FEW, Asker, Panel, Replay, Sample, Talk, draw_questions, hear_recorded
-from ._base import GATE_FEATURES, BaseDeferrer, check_overflow
+from ._asking import FEW, Asker, Panel, Sample, Talk, draw_questions, hear_recorded
+from ._base import GATE_FEATURES
 from ._behaviours import BehavioursMixin, expert_membership, fit_clusterer
 from ._duel import Duel
 from ._roster import new_roster, plain_selection
 from ._settings import error_costs, expert_prices, of_roster, share_bounds
+from ._several_answers import SeveralAnswersDeferrer, rows_by_weight
 from ._tally import TallyMixin
 
 _STOPS = "answers", "target_accuracy", "consultation_cost"
@@ -28,7 +29,7 @@ _ROWS_OF_PANELS = 250  # the same for panels, each with several scenarios
 _VIOLATION = 0.02  # of a bound on the workload, from which there is a warning
 
 
-class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
+class PanelDeferral(BehavioursMixin, TallyMixin, SeveralAnswersDeferrer):
     """Ask people about an item one after the other, whoever is worth most, and label it by everybody together.
 
     The classifier and all answers are joined in one posterior of the truth (see `predict_team_proba`). The next person
@@ -335,136 +336,6 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
             asked[found.item, found.expert] = True
         return asked
 
-    def replay(self, X, annotations):
-        """Ask people one after the other whose answers are on record.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Items.
-        annotations : array-like or DataFrame of shape (n_samples, n_experts)
-            Annotations of the experts, one column per expert, with missing entries: only those who annotated an item
-            can be asked about it. The rows and columns of a
-            DataFrame are matched by name.
-
-        Returns
-        -------
-        replay : Replay
-            Named tuple with ``asked`` (n_samples, longest), positions in `experts_` in the order in which they were
-            asked, -1 after the last; ``labels`` (n_samples,); ``proba`` (n_samples, n_classes); and ``n_answers``
-            (n_samples,).
-
-        Raises
-        ------
-        ValueError
-            If annotations are missing or do not fit the experts.
-        """
-        return self._replay(X, annotations, "replay")
-
-    def _replay(self, X, annotations, method):
-        check_is_fitted(self)
-        items = self._check_items(X)
-        if self.n_experts_ == 0:
-            proba, asked = self._classifier_proba(items), np.empty((len(items), 0), dtype=int)
-            return Replay(asked, self._decided(proba), proba, np.zeros(len(items), dtype=int))
-        votes = check_answers(annotations, items.given, self, method)
-        talk = self._talk(items)
-        for _ in hear_recorded(talk, votes.to_sparse()):
-            pass
-        proba = talk.proba(np.arange(len(items)))
-        return Replay(talk.open.asked, self._decided(proba), proba, talk.size)
-
-    def predict_team_proba(self, X, annotations=None, decision="combine"):
-        """Predict class probabilities by the classifier and all answers so far.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Items.
-        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Annotations of the experts so far, one column per expert, with missing entries. The rows and columns of
-            a DataFrame are matched by name. None: nobody has answered.
-        decision : {"combine", "crowdlab"}, default="combine"
-            As in `ConfidenceDeferral.predict_team_proba`.
-
-        Returns
-        -------
-        proba : ndarray of shape (n_samples, n_classes)
-            Probabilities in the order of `classes_`. Where nobody answered, they are the calibrated probabilities of
-            the classifier.
-
-        Raises
-        ------
-        ValueError
-            If `decision` is unknown, or annotations do not fit the experts.
-        """
-        if annotations is None and decision == "combine":
-            check_is_fitted(self)
-            return self._classifier_proba(self._check_items(X))
-        return super().predict_team_proba(X, annotations, decision)
-
-    def predict_team(self, X, annotations=None, decision="combine"):
-        """Predict labels by the classifier and all answers together.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Items.
-        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Annotations of the experts so far, one column per expert, with missing entries. The rows and columns of
-            a DataFrame are matched by name. None: nobody has answered.
-        decision : {"combine", "crowdlab", "draw", "vote"}, default="combine"
-            "combine" and "crowdlab" take the most probable label of `predict_team_proba`, or that of the least expected
-            cost if there is an `error_cost`. "draw" and "vote" take the answer of one expert, as other deferrers do:
-            "draw" of whoever is worth most among those who answered, "vote" of the one who is asked first.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Labels.
-
-        Raises
-        ------
-        ValueError
-            If `decision` is unknown, or annotations do not fit the experts.
-        """
-        return super().predict_team(X, annotations, decision)
-
-    def score(self, X, y, annotations=None, sample_weight=None):
-        """Accuracy when people are asked one after the other and their recorded answers are taken.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Items.
-        y : array-like of shape (n_samples,)
-            True labels; an `AnnotatedTarget` also brings the annotations. Items of unknown truth, as in `fit`, are left
-            out.
-        annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
-            Annotations of the experts, one column per expert, with missing entries. The rows and columns of a
-            DataFrame are matched by name.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the items.
-
-        Returns
-        -------
-        score : float
-            Weighted share of the items that are labelled correctly.
-
-        Raises
-        ------
-        ValueError
-            If the deferrer was fitted with experts and `annotations` is None, if no truth is known, if lengths
-            differ, if a weight is negative, or if no weight is positive.
-        """
-        check_is_fitted(self)
-        if self.n_experts_ == 0:
-            return super().score(X, y, annotations, sample_weight)
-        X, y, annotations, sample_weight = self._of_known_truth(X, y, annotations, sample_weight)
-        labels = self._replay(X, annotations, "score").labels
-        right = labels == y
-        return float(np.average(right, weights=check_weights(sample_weight, right)))
-
     @atomic
     def onboard(self, experts, X, annotations, y=None):
         """Add experts to the roster by what they answered, without training.
@@ -541,6 +412,12 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         explanation["label"], explanation["confidence"] = label, proba[rows, code]
         names = [f"change by {name}" for name in self.experts_]
         return explanation.join(type(explanation)(change, index=explanation.index, columns=names))
+
+    def _ask_recorded(self, items, votes):
+        talk = self._talk(items)
+        for _ in hear_recorded(talk, votes.to_sparse()):
+            pass
+        return talk.open.asked, talk.proba(np.arange(len(items)))
 
     # Budgets.
 
@@ -769,20 +646,6 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
             return deferral
         return self._talk(items, available).next(np.arange(len(items)), capacity)
 
-    def _assign(self, X, available, capacity, on_overflow, tell=True):
-        check_overflow(on_overflow)
-        assignment = self.next_expert(X, available=available, capacity=capacity)
-        lost = int(((self.predict_deferral(X) >= 0) & (assignment < 0)).sum()) if on_overflow == "raise" else 0
-        if lost:
-            raise ValueError(
-                f"{lost} of {len(assignment)} items found nobody free who is worth asking; raise `capacity` or make "
-                "more experts `available`."
-            )
-        return self._target_of(assignment), assignment
-
-    def _pass_on(self, items, deferral, assignment, available, capacity):
-        return assignment  # `_choose_experts` compares everybody who is free
-
     def _answer_shape(self, items, votes):
         shape = self._shape_at(items)
         return None if shape is None else shape[votes.item]
@@ -803,10 +666,6 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         self.answers_ = float(self.workload_.sum())
         if self._bounds(roster).bind_experts:
             warn("workload: its bounds were met by another roster; call recalibrate.")
-
-    def _explain_scores(self, names, scores):
-        worth = {f"worth of {name}": values for name, values in zip(names[:-1], scores.T, strict=False)}
-        return worth | {"least worth": scores[:, -1]}
 
     # Thresholds.
 
@@ -891,7 +750,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         bounds = self._bounds(self._roster)
         load = questions.loads(self.threshold_, self.n_experts_)
         self._roster = self._roster._replace(details=self._roster.details | {"load": load})
-        self._report_shares(self._first_shares(questions))
+        self._report_shares(self._first_shares(questions, self.threshold_))
         self.workload_, self.answers_ = load, float(load.sum())
         loads = [load] if panels is None else [load, panels.loads(self.panel_threshold_, self.n_experts_)]
         violations = [
@@ -912,9 +771,8 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
             )
 
     def _report_nobody(self):
-        """Report that there is nobody to ask."""
-        self._report_shares(np.append(np.zeros(len(self.targets_)), 1.0))
-        self.workload_, self.answers_, self.constraint_violation_ = np.zeros(0), 0.0, 0.0
+        super()._report_nobody()
+        self.constraint_violation_ = 0.0
 
     def _request(self):
         """What a promise depends on, None without `target_accuracy`."""
@@ -946,17 +804,6 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
         budget = self._budget()
         return self._fixed_threshold() if budget is None else questions.threshold(budget)
 
-    def _first_shares(self, questions):
-        """Share (n_targets + 1,) of the items about which each target is asked first, and last of the others."""
-        asked = questions.level >= self.threshold_
-        items, first = np.unique(questions.item[asked], return_index=True)
-        counts = np.bincount(self._target_of(questions.expert[asked][first]), minlength=len(self.targets_))
-        return np.append(counts, questions.n_items - len(items)) / questions.n_items
-
-    def _target_of(self, experts):
-        """Target of each of some experts, -1 for -1."""
-        return np.append(self._roster.omega.nonzero()[1], -1)[experts]
-
     def _bound_error(self, items, y, votes):
         """Confidence to stop at, by held-out items."""
         talk = self._talk(items, threshold=-np.inf, sure=np.inf)
@@ -975,12 +822,6 @@ class PanelDeferral(BehavioursMixin, TallyMixin, BaseDeferrer):
                 "two, or give more labelled items or more answers to each."
             )
         return threshold
-
-
-def rows_by_weight(weight):
-    """Positions (n,) of n rows, each as often as its weight says up to one, and each once if all weights are equal."""
-    places = (np.arange(len(weight)) + 0.5) / len(weight) * weight.sum()
-    return np.searchsorted(np.cumsum(weight), places)
 
 
 def _new_details(n_experts, first=0):
