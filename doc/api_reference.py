@@ -26,6 +26,7 @@ API_REFERENCE = [
             "ClusterDeferral",
             "ConfidenceDeferral",
             "ExpertAgnosticDeferral",
+            "LECODUDeferral",
             "MixtureOfExpertsDeferral",
             "OneStageDeferral",
             "PanelDeferral",

@@ -28,6 +28,7 @@ DIFFERENT = {
         "a default is another one": "CountsClassifier",
     },
     ("Parameters", "alpha"): {"weight of a loss, not a concentration": "OneStageDeferral"},
+    ("Parameters", "answers"): {"a toll on what a gate prefers": "LECODUDeferral"},
     ("Parameters", "answer_epochs"): {"these nets also learn from items without annotation": "SemiSupervisedDeferral"},
     ("Parameters", "answer_hidden_layer_sizes"): {"the classifier can be one of the nets": "ProbabilisticDeferral"},
     ("Parameters", "classifier"): {"it needs weights": "RaykarClassifier"},
@@ -40,12 +41,13 @@ DIFFERENT = {
         "the cost must not be negative, and is not in the loss": "OneStageDeferral",
         "the cost must not be negative, and is in the loss": "TwoStageDeferral",
         "targets have no cost of their own": "PanelDeferral",
+        "the cost is in the loss, and people are interchangeable": "LECODUDeferral",
     },
     ("Parameters", "coverage"): {"without bounds, the deferrer that is wrapped decides": "RankedDeferral"},
     ("Parameters", "cv"): {
         "there is no gate, but a coverage": "ConfidenceDeferral",
         "there is no gate, but a weight of the classifier": "PanelDeferral",
-        "the folds are for the training of the net": "ExpertAgnosticDeferral TwoStageDeferral",
+        "the folds are for the training of the net": "ExpertAgnosticDeferral LECODUDeferral TwoStageDeferral",
     },
     ("Parameters", "hidden_layer_sizes"): {
         "there is no module that takes their place": "ExpertAgnosticDeferral",
@@ -78,6 +80,7 @@ DIFFERENT = {
         "folds, draws and classifier": "ConfidenceDeferral",
         "folds, held-out items, clusterer, drawn answers, turns and classifier": "PanelDeferral",
         "folds, net, draws and classifier": "ExpertAgnosticDeferral TwoStageDeferral",
+        "folds, nets, order of people and classifier": "LECODUDeferral",
         "net and draws": "MixtureOfExpertsDeferral OneStageDeferral",
         "net, examples and draws": "PopulationDeferral",
         "the deferrer that is wrapped": "RankedDeferral",
@@ -95,6 +98,7 @@ DIFFERENT = {
     },
     ("Parameters", "weight_decay"): {"it is averaged over nets": "AnnotatorLDA"},
     ("Parameters", NET): {
+        "its own defaults of batch_size, weight_decay and max_epochs": "LECODUDeferral",
         "its own default of batch_size": "MixtureOfExpertsDeferral",
         "its own default of weight_decay": "OneStageDeferral",
         "its own default of hidden_layer_sizes": "TwoStageDeferral",
@@ -139,7 +143,7 @@ DIFFERENT = {
         "there are no epochs": "FuzzyCMeans",
     },
     ("Attributes", "net_"): {
-        "there is none without experts": "ExpertAgnosticDeferral TwoStageDeferral",
+        "there is none without experts": "ExpertAgnosticDeferral LECODUDeferral TwoStageDeferral",
         "there are several": "AnnotatorLDA",
     },
     ("Attributes", "offsets_"): {
@@ -155,7 +159,7 @@ DIFFERENT = {
     ("Attributes", "targets_"): {
         "newcomers are targets": "BestExpert ConfidenceDeferral ExpertAgnosticDeferral PanelDeferral "
         "PopulationDeferral",
-        "all experts are one target": "ClassifierOnly RandomExpertDeferral",
+        "all experts are one target": "ClassifierOnly LECODUDeferral RandomExpertDeferral",
         "groups are targets": "ClusterDeferral",
         "they are those of the deferrer": "RankedDeferral",
     },
@@ -169,8 +173,8 @@ DIFFERENT = {
 # What all descriptions have in common where they may differ.
 PATTERNS = {
     ("Parameters", "consultation_cost"): (
-        "^Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from "
-        "names of experts "
+        "^Cost of asking an expert, in (units of one error: one cost for all experts, one per expert, or a mapping "
+        "from names of experts |nats )"
     ),
     ("Parameters", "coverage"): "^Share of the items that the classifier decides, or a pair of a lower and an upper ",
     ("Parameters", "cv"): "^Number of folds of the classifier's out-of-fold probabilities",

@@ -5,6 +5,7 @@ from ._classifier_only import ClassifierOnly
 from ._cluster_deferral import ClusterDeferral
 from ._confidence_deferral import ConfidenceDeferral
 from ._expert_agnostic_deferral import ExpertAgnosticDeferral
+from ._lecodu import LECODUDeferral
 from ._mixture_of_experts import MixtureOfExpertsDeferral
 from ._one_stage import OneStageDeferral
 from ._panel_deferral import PanelDeferral
@@ -22,6 +23,7 @@ __all__ = [
     "ClusterDeferral",
     "ConfidenceDeferral",
     "ExpertAgnosticDeferral",
+    "LECODUDeferral",
     "MixtureOfExpertsDeferral",
     "OneStageDeferral",
     "PanelDeferral",
