@@ -221,7 +221,7 @@ METHODS_DIFFERENT = {
         "the rows are points, mostly encodings": "FuzzyCMeans.fit",
         "there are unlabelled items, too": "BaseDeferrer.fit",
         "newcomers annotated them": "ClusterDeferral.onboard DeferrerWrapper.onboard PanelDeferral.onboard "
-        "RandomExpertDeferral.onboard TallyMixin.onboard",
+        "LECODUDeferral.onboard RandomExpertDeferral.onboard TallyMixin.onboard",
         "the index is kept": "BaseDeferrer.route Shift.route",
     },
     "X_unlabeled": {
@@ -240,7 +240,7 @@ METHODS_DIFFERENT = {
         "they are judged": "COINNet.outlier_scores",
         "only their number counts": "CountsClassifier.fit",
         "they are those of newcomers": "ClusterDeferral.onboard DeferrerWrapper.onboard PanelDeferral.onboard "
-        "RandomExpertDeferral.onboard TallyMixin.onboard",
+        "LECODUDeferral.onboard RandomExpertDeferral.onboard TallyMixin.onboard",
         "they may be some of those to come": "PanelDeferral.next_expert PanelDeferral.predict_team "
         "PanelDeferral.predict_team_proba",
         "another method says that they may be some": "PanelDeferral.explain_deferral",
@@ -275,6 +275,7 @@ METHODS_DIFFERENT = {
         "newcomers join groups": "ClusterDeferral.onboard",
         "newcomers may be known by their memberships": "PanelDeferral.onboard",
         "newcomers need no labels": "RandomExpertDeferral.onboard",
+        "newcomers need no labels, and there is no partial_fit": "LECODUDeferral.onboard",
         "the deferrer that is wrapped decides": "DeferrerWrapper.onboard",
         "there are no annotations": "NetClassifier.fit",
         "annotations can take its place": "CountsClassifier.fit CrowdNetClassifier.fit RaykarClassifier.fit",

@@ -16,6 +16,8 @@ from ._seeding import own_state
 
 _TAU = 5.0  # temperature of the relaxed choice, through which the gate learns
 _TINY = 1e-20  # of a uniform random number, whose logarithm is taken twice
+_SUREST = -1e-6  # largest log-probability of a class that a classifier is believed
+_LEAST, _MOST = 0.1, 5.0  # logit that an answer adds to its class before the training
 
 
 class Consultation(nn.Module):
@@ -44,12 +46,15 @@ class Consultation(nn.Module):
         super().__init__()
         self.n_most, self.n_ways, self.accuracy, self.price = n_most, n_ways, accuracy, price
         self.members = build(n_members=1)
+        if isinstance(self.members, MLPEnsemble):
+            nn.init.zeros_(self.members.weights[-1])
         self.sureness = nn.Parameter(torch.zeros(build.keywords["n_outputs"]))
         self.fusion = MLPEnsemble(1, 2 * n_classes + 1, n_classes, fusion_layer_sizes)
         nn.init.zeros_(self.fusion.weights[-1])
-        answer_weight = min(max(math.log(accuracy * (n_classes - 1) / (1 - accuracy)), 0.1), 5.0)
+        of_answer = math.log(accuracy * (n_classes - 1) / (1 - accuracy))  # where errors are spread evenly
+        of_answer = math.log(min(max(of_answer, _LEAST), _MOST))
         # of the classifier, of one of several answers, and of the only one
-        self.log_weights = nn.Parameter(torch.tensor([1.0, answer_weight, answer_weight]).log())
+        self.log_weights = nn.Parameter(torch.tensor([0.0, of_answer, of_answer], dtype=torch.float32))
 
     def forward(self, X):
         """Logits (b, O) of the options by the items alone."""
@@ -62,17 +67,15 @@ class Consultation(nn.Module):
         many answers, is learnt from all. Before the training, a logit is the log of the probability that anybody of the
         option is right, less the price.
         """
-        sure = log_p.max(-1, keepdim=True).values.clamp(max=-1e-6)
-        steps = own + sure * self.sureness.to(own.dtype)
-        of_people = steps[:, 1:].unflatten(1, (self.n_ways, self.n_most)).cumsum(2)
+        sure = log_p.max(-1, keepdim=True).values.clamp(max=_SUREST)
+        own = own + sure * self.sureness.to(own.dtype)
+        of_classifier, steps = own[:, :1], own[:, 1:].unflatten(1, (self.n_ways, self.n_most))
         n_people = torch.arange(1, self.n_most + 1, device=own.device).to(own.dtype)
-        all_err = n_people * math.log1p(-self.accuracy)
-        nobody = torch.stack([torch.zeros_like(sure), (-sure.expm1()).log()][: self.n_ways], 1) + all_err
-        people = of_people + (-nobody.expm1()).log() - self.price * n_people
-        alone = steps[:, :1] + sure
-        if self.n_ways == 2:
-            people = people + steps[:, :1, None] * torch.tensor([[0.0], [1.0]]).to(own)
-        return torch.cat([alone, people.flatten(1)], 1)
+        both = torch.arange(self.n_ways, device=own.device).to(own.dtype)[:, None]
+        all_wrong = both * (-sure.expm1()).log()[:, None] + n_people * math.log1p(-self.accuracy)
+        of_people = steps.cumsum(2) + both * of_classifier[:, None]
+        of_people = of_people + (-all_wrong.expm1()).log() - self.price * n_people
+        return torch.cat([of_classifier + sure, of_people.flatten(1)], 1)
 
     def fuse(self, log_p, counts, both):
         """Logits (b, C) by log-probabilities (b, C) of the classifier and counts (b, C) of at least one answer.
@@ -83,7 +86,7 @@ class Consultation(nn.Module):
         """
         of_classifier, of_several, of_one = self.log_weights.to(log_p.dtype).exp()
         alone = (both == 0) & (counts.sum(-1, keepdim=True) <= 1)
-        told = torch.cat([both * log_p.exp(), counts / max(self.n_most, 1), both], -1)
+        told = torch.cat([both * log_p.exp(), counts / self.n_most, both], -1)
         beyond = self.fusion(told)[0].masked_fill(alone, 0.0)
         of_answer = torch.where(alone, of_one, of_several)
         return of_classifier * both * log_p.clamp(min=LOWEST) + of_answer * counts + beyond
@@ -119,21 +122,21 @@ class ConsultationNet(Net):
         counts, are_so_many = first_answers(answers, b, n_classes, n_most, self.generator)
         n_people = torch.arange(1, n_most + 1, device=own.device).repeat(n_ways)
         counts = counts.to(own.dtype).repeat(1, n_ways, 1)
-        both = torch.arange(n_ways * n_most, device=own.device).ge(n_most).to(own.dtype)[:, None]
+        both = torch.arange(n_ways, device=own.device).repeat_interleave(n_most).to(own.dtype)[:, None]
         shape = (b, n_ways * n_most, -1)
         fused = module.fuse(*(part.expand(shape).flatten(0, 1) for part in (log_p[:, None], counts, both)))
         fused = fused.log_softmax(-1).view(b, n_ways * n_most, n_classes)
         log_proba = torch.cat([log_p[:, None], fused], 1)
         error = -log_proba.gather(2, y[:, None, None].expand(b, log_proba.shape[1], 1)).squeeze(-1)
         price = module.price * torch.cat([n_people.new_zeros(1), n_people]).to(own.dtype)
-        is_open = torch.cat([are_so_many.new_ones(b, 1), are_so_many.repeat(1, n_ways)], 1)
-        choice = self.draw(module.choose(own, log_p).masked_fill(~is_open, -torch.inf))
-        chosen = (choice * (error + price)).sum(-1)
-        return (weight * chosen).mean()
+        is_there = torch.cat([are_so_many.new_ones(b, 1), are_so_many.repeat(1, n_ways)], 1)
+        choice = self.draw(module.choose(own, log_p).masked_fill(~is_there, -torch.inf))
+        return (weight * (choice * (error + price)).sum(-1)).mean()
 
     def draw(self, logits):
         """One-hot choices (b, O) drawn by their logits; the gradient is that of relaxed choices (Gumbel-softmax)."""
-        uniform = torch.rand(logits.shape, generator=self.generator).clamp(min=_TINY).to(logits)
+        uniform = torch.rand(logits.shape, dtype=logits.dtype, generator=self.generator).clamp(min=_TINY)
+        uniform = uniform.to(logits.device)
         soft = ((logits - (-uniform.log()).log()) / _TAU).softmax(-1)
         return one_hot(soft.argmax(-1), soft.shape[1]) + soft - soft.detach()
 

@@ -136,6 +136,26 @@ class LECODUDeferral(FixedPanelDeferrer):
     PanelDeferral : Knows who is good at what, and asks one after the other.
     RandomExpertDeferral : At most one person, whose answer is the label.
 
+    Notes
+    -----
+    When not to use it: where people differ. It neither chooses people nor weighs their answers by who gave them, which
+    `PanelDeferral` does by the same labels.
+
+    The choice is drawn in training only, by a straight-through Gumbel-softmax of temperature 5, as published. The
+    published code, which does not run as it is, draws at test time, too, and leaves two of the 2M + 1 options of the
+    paper for one of its sets.
+
+    Changed: the paper joins answers in the order of the shuffled people, so that the same answers can have another
+    label. Here the first layer is a sum of one embedding per answer, and the net adds to a weighted sum of
+    log-probabilities of the classifier and votes, which is all that there is before the training. Who decides alone is
+    not corrected: the classifier keeps its probabilities, and a person the answer, so that ``max_answers=1`` with
+    ``complement=False`` is `RandomExpertDeferral`. The gate sees how sure the classifier is, starts from the
+    probability that anybody of an option is right, and learns the step from k - 1 to k people, since few items show
+    many answers. Its gradient comes from the losses of all options, not from a mask on the input of the second net.
+
+    An item of `fit` shows options with as many people as answered it. No item is put to more people than answered any
+    item of `fit`.
+
     References
     ----------
     Zhang, Ai, Wells, Rosewarne, Do and Carneiro (2024), Learning to complement and to defer to multiple users. Goh,
@@ -285,7 +305,7 @@ class LECODUDeferral(FixedPanelDeferrer):
             weight = np.ones(len(items)) if team.weights is None else team.weights
             proba = self._proba_of_annotated(team, proba)
             y_codes = crowdlab_consensus(votes, proba, np.full(len(items), -1))[3].argmax(1)
-        n_most = min(self._most(), int(np.diff(votes.starts).max()))
+        n_most = min(self._most(), max(1, int(np.diff(votes.starts).max())))
         accuracy = self._roster.answer_model.center
         self.net_, self.history_ = fit_consultation(
             self.get_params(deep=False),
