@@ -278,7 +278,7 @@ INSTANCES = [
             **(_GATE | {"max_epochs": 8, "lr": 0.1, "batch_size": 32}),
         ),
         "deferrer",
-        grid={"threshold": [0.3, 0.95], "unlabeled_weight": [0.0, 1.0]},
+        grid={"completion": ["fixmatch", "mixmatch"], "unlabeled_weight": [0.0, 1.0]},
         expected_failed_checks=_WEIGHTS,
     ),
     Instance(
