@@ -22,7 +22,7 @@ from .._numerics._answers import expected_correctness, undominated
 from .._numerics._assignment import assign_members
 from .._numerics._crowdlab import crowdlab_proba, fit_crowdlab
 from .._numerics._fusion import Exponents
-from .._numerics._matching import match_many
+from .._numerics._matching import can_match_exactly, match_exactly, match_many
 from .._numerics._matrices import answer_weights, dense_if_small, entries, identity, row_blocks, rows_of
 from .._persistence import Estimator
 from .._rows import same_rows
@@ -379,10 +379,11 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         on_overflow : {"next", "classifier", "raise"}, default="next"
             What happens to deferred items that no member of their target can take. "next" passes each on to the free
             colleague, of any target with a share of the work, with the largest expected gain over the classifier:
-            `predict_expert_correctness` less the calibrated confidence of the classifier. Of several items, thousands
-            at a time, those with the largest gains come first. Within `capacity`, of more than 1,000 people who are
-            free, items are compared with those who are best for a sample of them. The classifier decides where nobody
-            free promises a gain, and a warning says how many these items are. "classifier" lets it decide all of
+            `predict_expert_correctness` less the calibrated confidence of the classifier. Within `capacity`, the sum of
+            the gains is as large as possible or, where these items times the free places are more than two million,
+            those with the largest gains come first, thousands of items at a time; of more than 1,000 people who are
+            free, items are then compared with those who are best for a sample of them. The classifier decides where
+            nobody free promises a gain, and a warning says how many these items are. "classifier" lets it decide all of
             them, with a warning. "raise" raises a ValueError.
 
         Returns
@@ -1153,17 +1154,17 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             return assignment
         assignment, left = assignment.copy(), None
         available = csr_array(available) if issparse(available) else available
-        if capacity is not None:
-            left = capacity - np.bincount(assignment[assignment >= 0], minlength=self.n_experts_)
-            rows = rows[np.argsort(self._keys(items[rows]))]  # the order of items decides nothing
         # whom a bound excludes is not asked here, either
         bounds = self.requested_bounds_
         working = self._selection[bounds.target_upper[:-1] > 0].sum(0) * bounds.expert_upper[:-1] > 0
-        if issparse(available) and left is None:
-            return self._pass_on_among(items, rows, available, working, assignment)
         by_row, by_class, correctness = np.ndim(available) == 2, self._by_class, self._correctness
         if available is not None and not by_row:
             working = working & available
+        if capacity is not None:
+            left = np.where(working, capacity - np.bincount(assignment[assignment >= 0], minlength=self.n_experts_), 0)
+            rows = rows[np.argsort(self._keys(items[rows]))]  # the order of items decides nothing
+        if issparse(available) and left is None:
+            return self._pass_on_among(items, rows, available, working, assignment)
 
         def gain(some, people):
             of_some = items[rows[some]]
@@ -1180,9 +1181,12 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             proba = self._classifier_proba(items[rows[some]])
             return proba @ correctness[people].max(0) - proba.max(1)
 
+        if left is not None and can_match_exactly(len(rows), left):
+            assignment[rows] = match_exactly(gain(slice(None), np.arange(self.n_experts_)), left)
+            return assignment
         if left is not None:
             comparable = by_class and not by_row
-            assignment[rows] = match_many(gain, len(rows), np.where(working, left, 0), most if comparable else None)
+            assignment[rows] = match_many(gain, len(rows), left, most if comparable else None)
             return assignment
         people = np.flatnonzero(working)
         if by_class and not by_row and len(rows) > len(people):  # else a search for the best is not worth its time
