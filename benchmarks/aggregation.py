@@ -65,7 +65,7 @@ MORE = {
     ],
 }
 FEW = 10  # answers to items of known truth from which an annotator's accuracy is known
-LIMIT = 60  # seconds for a method on a crowd
+LIMIT = 60  # CPU seconds for a method on a crowd
 LEAST = 1e-6  # probability in a log-loss
 
 
@@ -133,6 +133,7 @@ def within(limit, function, *arguments):
     here, there = context.Pipe(duplex=False)
 
     def work():
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
         try:
             there.send(function(*arguments))
         except (ValueError, MemoryError) as error:
@@ -142,10 +143,9 @@ def within(limit, function, *arguments):
     process.start()
     there.close()
     try:
-        result = here.recv() if here.poll(limit) else f"not fitted within {limit} s"
+        result = here.recv()
     except EOFError:
-        result = "the process ended without a result"
-    process.terminate()
+        result = f"not fitted within {limit} CPU seconds"
     process.join()
     return result
 
