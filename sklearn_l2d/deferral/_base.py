@@ -610,7 +610,8 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         X_expected : array-like of shape (n_expected, n_features), default=None
             Items such as those to come. With them, the shift keeps a reserve: the time of each expert has a price, at
             which items such as these would need the capacities just up, and a deferred item goes to whoever gains most
-            on it beyond the price, whatever its target and `workload`. Without them, the first items take what they
+            on it beyond the price, whatever its target and `workload`. A `PanelDeferral` adds the price to what its
+            answers cost. Without them, the first items take what they
             want. Where capacities are tight, the reserve gains about what a plan for all items at once would.
         n_expected : int, default=None
             Number of items to come; by default that of `X_expected`.
@@ -624,7 +625,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         ------
         ValueError
             If `capacity` or `available` does not fit the experts, or a reserve is asked for without a capacity, or of a
-            team that asks several people about an item.
+            team that chooses panels at once or has promised an accuracy.
         """
         check_is_fitted(self)
         return Shift(self, capacity, available, X_expected, n_expected)
