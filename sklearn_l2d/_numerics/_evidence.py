@@ -7,7 +7,7 @@ from scipy.sparse import coo_array, csr_array, diags_array
 from scipy.special import log_softmax
 
 from ._answers import expected_likelihood
-from ._matrices import ragged_rows, row_blocks
+from ._matrices import ragged_rows, row_blocks, row_chunks
 
 
 class Evidence(NamedTuple):
@@ -220,16 +220,56 @@ def combined_evidence(votes, y_codes, classifier_proba, log_likelihood, price, f
     item, expert = votes.item.astype(np.intp), votes.annotator.astype(np.intp)
     alone = classifier_proba[np.arange(len(y_codes)), y_codes].clip(floor, 1 - floor)
     log_proba, truth, n_classes = np.log(classifier_proba), y_codes[item], classifier_proba.shape[1]
-    together = np.empty(len(item))
-    for some in row_blocks(len(item), n_classes):
-        fused = log_softmax(log_proba[item[some]] + log_likelihood[some], axis=1)
-        together[some] = fused[np.arange(len(fused)), truth[some]]
-    together = np.exp(together).clip(floor, 1 - floor)
+    together = joined_likelihood(log_proba, item, log_likelihood, y_codes, np.eye(n_classes)).clip(floor, 1 - floor)
     n_answers = np.bincount(truth, minlength=n_classes)
     mean = (np.bincount(truth, together, n_classes) + 1) / (n_answers + 2)
     return Evidence(
         y_codes, np.log(mean)[:, None] - price, item, expert, np.log(together) - price[expert], np.log(alone)
     )
+
+
+def joined_likelihood(log_proba, item, log_likelihood, y_codes, likelihood):
+    """Likelihood (n_answers,) of the truth of each answered item by the classifier and this one answer together.
+
+    Parameters
+    ----------
+    log_proba : ndarray of shape (n, C)
+        Log-probabilities of the classifier.
+    item : ndarray of int of shape (n_answers,)
+        Item of every answer.
+    log_likelihood : ndarray of shape (n_answers, C)
+        Of every answer for every possible truth.
+    y_codes : ndarray of int of shape (n,)
+        True classes.
+    likelihood : ndarray of shape (C, C)
+        Of the truth given a label, as returned by `answer_likelihood`.
+    """
+    joined = np.empty(len(item))
+    for some in row_blocks(len(item), log_proba.shape[1]):
+        fused = np.exp(log_softmax(log_proba[item[some]] + log_likelihood[some], axis=1))
+        joined[some] = expected_likelihood(fused, y_codes[item[some]], likelihood)
+    return joined
+
+
+def absent_joined_likelihood(proba, y_codes, answering, likelihood):
+    """As `joined_likelihood`, integrated over an answer that was not given: (n, M) for M people.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n, C)
+        Class probabilities of the classifier.
+    y_codes, likelihood
+        As in `joined_likelihood`.
+    answering : ndarray of shape (C, M, C)
+        Probabilities of the answers (last) of M people, given the truth (first).
+    """
+    n_classes, n_people = answering.shape[:2]
+    flat, absent = answering.reshape(n_classes, -1), np.empty((len(proba), n_people))
+    for rows in row_chunks(len(proba), flat.size):
+        joint = proba[rows].T[:, :, None] * flat[:, None]
+        worth = (likelihood[y_codes[rows]].T[:, :, None] * joint).sum(0) / joint.sum(0)
+        absent[rows] = (flat[y_codes[rows]] * worth).reshape(-1, n_people, n_classes).sum(2)
+    return absent
 
 
 def absent_likelihood(likelihood, correctness):
