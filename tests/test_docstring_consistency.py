@@ -235,7 +235,6 @@ METHODS_DIFFERENT = {
         "they are those of one expert": "AnnotatorLDA.suggest_items",
         "they can bring labels": "ExpertEncoder.transform",
         "there may be no experts": "BaseDeferrer.fit",
-        "there are experts": "ComplementDeferral.join_answers DeferrerWrapper.join_answers",
         "a classifier learns from them": "CrowdNetClassifier.fit RaykarClassifier.fit",
         "they judge a classifier": "CrowdMixin.log_likelihood",
         "they are judged": "COINNet.outlier_scores",
@@ -249,7 +248,7 @@ METHODS_DIFFERENT = {
         "a panel says that they may be some": "Shift.next_expert",
         "the experts are known": "PanelDeferral.score BaseDeferrer.predict_team "
         "BaseDeferrer.predict_team_proba BaseDeferrer.score "
-        "GatedDeferrer.partial_fit",
+        "GatedDeferrer.partial_fit ComplementDeferral.join_answers DeferrerWrapper.join_answers",
     },
     "decision": {
         "there are probabilities": "BaseDeferrer.predict_team_proba",
