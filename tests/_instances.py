@@ -52,6 +52,7 @@ from sklearn_l2d.deferral import (
     BestExpert,
     ClassifierOnly,
     ClusterDeferral,
+    ComplementDeferral,
     ConfidenceDeferral,
     ConformalDeferral,
     ExpertAgnosticDeferral,
@@ -269,6 +270,12 @@ INSTANCES = [
         "deferrer",
         grid={"coverage": [0.2, 0.8]},
         expected_failed_checks=_FOLDS,
+    ),
+    Instance(
+        ComplementDeferral(answer_hidden_layer_sizes=(4,), answer_epochs=3, **_GATE),
+        "deferrer",
+        grid={"complement": [False, True], "coverage": [0.2, 0.8]},
+        expected_failed_checks=_WEIGHTS,
     ),
     Instance(
         SemiSupervisedDeferral(

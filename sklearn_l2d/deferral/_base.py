@@ -451,7 +451,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         items, deferral, labels = self._decide(X)
         if self.n_experts_ == 0:
             return labels
-        votes = check_answers(annotations, items.given, self, "predict_team")
+        votes = self._as_taken(items, deferral, check_answers(annotations, items.given, self, "predict_team"))
         if decision == "draw":
             given = votes.to_sparse()
             who = self._pass_on(items, deferral, self._choose_experts(items, deferral, given, None), given, None)
@@ -543,6 +543,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         if self.n_experts_ == 0:
             return float(np.average(labels == y, weights=check_weights(sample_weight, labels)))
         votes = check_answers(annotations, items.given, self, "score", unknown="wrong")
+        votes = self._as_taken(items, deferral, votes)
         return team_accuracy(y, deferral, labels, votes, self._selection, sample_weight)
 
     @atomic
@@ -674,7 +675,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         check_is_fitted(self)
         items = self._check_items(X)
         scores, proba = self._target_scores(items), self._classifier_proba(items)
-        correctness = expected_correctness(proba, self._selection @ self._correctness)
+        correctness = self._target_right(proba)
         names = [*self.targets_, "classifier"]
         labels = own_labels(self.classifier_, items.given)
         chosen = Duel.of(scores).chosen
@@ -775,6 +776,18 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             return self._answer_shape(items[rows], some)
 
         return fused_proba(self._roster.answer_model, self._exponents, np.log(proba), votes, shape_of)
+
+    def _as_taken(self, items, deferral, votes):
+        """Answers to items as their targets, by codes (n,), take them: each with the label that it leads to."""
+        return votes
+
+    def _target_right(self, proba):
+        """Probability (n, n_targets + 1) that each target and, last, the classifier is right about items."""
+        return expected_correctness(proba, self._selection @ self._correctness)
+
+    def _names_for(self, target, who):
+        """Names of experts `who`, as they decide items for targets."""
+        return self.experts_[who]
 
     def _decision_cost(self):
         """Cost (C, C) of deciding for the class of the column where that of the row is true; None if errors cost 1."""
@@ -1127,17 +1140,19 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         items = self._check_items(X)
         label, reasons = own_labels(self.classifier_, items.given), []
         place, confidence = np.searchsorted(self.classes_, label), np.empty(len(items))
-        of_targets, members = self._selection @ self._correctness, csr_array(self._selection)
+        members = csr_array(self._selection)
         for block in row_blocks(len(items), len(self.targets_) + len(self.classes_)):
             some, target, who = items[block], deferral[block], assignment[block]
             proba, rows = self._classifier_proba(some), np.flatnonzero(who >= 0)
             confidence[block] = proba[np.arange(len(some)), place[block]]
-            right, passed_on = np.full(len(some), np.nan), np.zeros(len(some), dtype=bool)
-            right[rows] = self._right(some, proba, rows, who[rows])
+            names, right = np.full(len(some), None, dtype=object), np.full(len(some), np.nan)
+            names[rows] = self._names_for(target[rows], who[rows])
+            right[rows] = self._right(some, proba, rows, who[rows], target[rows])
+            passed_on = np.zeros(len(some), dtype=bool)
             passed_on[rows] = entries(members, target[rows], who[rows]) == 0
             passed_on[(target >= 0) & (who < 0)] = True
-            others = np.where(self._live, proba @ of_targets.T, -np.inf)
-            reasons += reasons_of(self.targets_, self.experts_, target, who, passed_on, right, proba.max(1), others)
+            others = np.where(self._live, self._target_right(proba)[:, :-1], -np.inf)
+            reasons += reasons_of(self.targets_, names, target, who, passed_on, right, proba.max(1), others)
         return route.assign(label=label, confidence=confidence, reason=reasons)
 
     def _choose_experts(self, items, deferral, available, capacity):
@@ -1165,7 +1180,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             left = np.where(working, capacity - np.bincount(assignment[assignment >= 0], minlength=self.n_experts_), 0)
             rows = rows[np.argsort(self._keys(items[rows]))]  # the order of items decides nothing
         if issparse(available) and left is None:
-            return self._pass_on_among(items, rows, available, working, assignment)
+            return self._pass_on_among(items, rows, deferral[rows], available, working, assignment)
 
         def gain(some, people):
             of_some = items[rows[some]]
@@ -1173,7 +1188,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             if by_class:
                 gained = proba @ correctness[people].T - proba.max(1)[:, None]
             else:
-                gained = self.predict_expert_correctness(of_some.given)[:, people] - proba.max(1)[:, None]
+                gained = self._right_of_all(of_some, proba, deferral[rows[some]])[:, people] - proba.max(1)[:, None]
             if by_row:
                 gained[~available_for(available, rows[some])[:, people]] = -np.inf
             return gained
@@ -1197,12 +1212,12 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             assignment[rows[block]] = np.where(gained.max(1) > 0, people[gained.argmax(1)], -1)
         return assignment
 
-    def _pass_on_among(self, items, rows, available, working, assignment):
+    def _pass_on_among(self, items, rows, target, available, working, assignment):
         """As `_pass_on`, among the few who are listed as available for each of some items."""
         for block in row_blocks(len(rows), len(self.classes_)):
             listed, some = available[rows[block]], items[rows[block]]
             proba, row = self._classifier_proba(some), rows_of(listed)
-            right = self._right(some, proba, row, listed.indices)
+            right = self._right(some, proba, row, listed.indices, target[block][row])
             gain = np.where(listed.data.astype(bool) & working[listed.indices], right - proba.max(1)[row], -np.inf)
             best = np.lexsort((listed.indices, -gain, row))  # the largest gain first, and the first of equals
             best = best[np.searchsorted(row, np.flatnonzero(np.diff(listed.indptr)))]
@@ -1210,11 +1225,15 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             assignment[rows[block][row[best]]] = listed.indices[best]
         return assignment
 
-    def _right(self, items, proba, rows, who):
-        """`predict_expert_correctness` of experts `who` on some rows of items with these probabilities (n, C)."""
+    def _right(self, items, proba, rows, who, target):
+        """Probability that experts `who` are right if they decide some rows of items (n, C) for these targets."""
         if self._by_class:
             return (proba[rows] * self._correctness[who]).sum(1)
         return self.predict_expert_correctness(items.given)[rows, who]
+
+    def _right_of_all(self, items, proba, target):
+        """Probability (n, n_experts) that each expert is right if they decide items (n, C) for these targets."""
+        return self.predict_expert_correctness(items.given)
 
     def _vote(self, deferral, votes):
         """Rows that a target decides and its weighted vote."""
