@@ -35,6 +35,7 @@ API_REFERENCE = [
             "RankedDeferral",
             "SemiSupervisedDeferral",
             "Shift",
+            "TopKDeferral",
             "TwoStageDeferral",
         ],
     },
