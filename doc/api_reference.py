@@ -37,6 +37,7 @@ API_REFERENCE = [
             "RankedDeferral",
             "SemiSupervisedDeferral",
             "Shift",
+            "TopKDeferral",
             "TwoStageDeferral",
         ],
     },

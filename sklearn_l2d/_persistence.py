@@ -35,7 +35,7 @@ _KNOWN = {
             "UnionModule",
         ],
         "sklearn_l2d._torch._crowd_net": ["CountsNet", "CrowdModule", "CrowdNet"],
-        "sklearn_l2d._torch._losses": ["mixture_loss", "one_vs_all_loss", "softmax_loss"],
+        "sklearn_l2d._torch._losses": ["curve_loss", "mixture_loss", "one_vs_all_loss", "softmax_loss"],
         "sklearn_l2d._torch._modules": ["AgnosticRejector", "Behaviours", "Single", "build_ensemble"],
         "sklearn_l2d._torch._net": ["TargetNet"],
         "sklearn_l2d._torch._population_net": ["Population", "PopulationNet"],
@@ -106,6 +106,7 @@ _KNOWN = {
         "sklearn_l2d.deferral._semi_supervised_deferral": ["SemiSupervisedDeferral"],
         "sklearn_l2d.deferral._shift": ["Shift"],
         "sklearn_l2d.deferral._surrogate": ["FirstOutputs", "SurrogateNet", "one_vs_all_link", "softmax_link"],
+        "sklearn_l2d.deferral._top_k_deferral": ["TopKDeferral"],
         "sklearn_l2d.deferral._two_stage": ["TwoStageDeferral"],
         # what the above consist of, and names of people
         "functools": ["partial"],

@@ -64,6 +64,7 @@ from sklearn_l2d.deferral import (
     RandomExpertDeferral,
     RankedDeferral,
     SemiSupervisedDeferral,
+    TopKDeferral,
     TwoStageDeferral,
 )
 
@@ -348,6 +349,14 @@ INSTANCES = [
         TwoStageDeferral(LogisticRegression(C=0.01), cv=2, hidden_layer_sizes=(4,), max_epochs=12, random_state=0),
         "deferrer",
         grid={"classifier__C": [0.01, 1.0], "consultation_cost": [None, 0.1]},
+        expected_failed_checks=_WEIGHTS,
+    ),
+    Instance(
+        TopKDeferral(
+            LogisticRegression(C=0.01), answers=0.5, cv=2, hidden_layer_sizes=(4,), max_epochs=12, random_state=0
+        ),
+        "deferrer",
+        grid={"answers": [0.2, 1.5], "classifier__C": [0.01, 1.0]},
         expected_failed_checks=_WEIGHTS,
     ),
     Instance(

@@ -542,8 +542,9 @@ def test_scores_decisions_and_consultations_agree(instance, crowd, fitted_once):
         both = (who >= 0) & asked.any(1)
         assert asked[both, who[both]].all()
     else:
-        assert_array_equal(asked.sum(1), who >= 0)
-        assert_array_equal(asked[who >= 0].argmax(1), who[who >= 0])
+        assert_array_equal(asked.any(1), who >= 0)
+        assert asked[who >= 0, who[who >= 0]].all()
+        assert hasattr(estimator, "answers_path") or asked.sum(1).max() <= 1
     correctness = estimator.predict_expert_correctness(crowd.X)
     assert correctness.shape == (60, n_experts)
     assert ((correctness >= 0) & (correctness <= 1)).all()

@@ -45,6 +45,7 @@ DIFFERENT = {
     ("Parameters", "consultation_cost"): {
         "the cost must not be negative, and is not in the loss": "OneStageDeferral",
         "the cost must not be negative, and is in the loss": "TwoStageDeferral",
+        "the cost must not be negative, and adds up over a panel": "TopKDeferral",
         "targets have no cost of their own": "PanelDeferral",
         "options have no cost of their own": "ComplementDeferral",
     },
@@ -57,7 +58,7 @@ DIFFERENT = {
         "there is no gate, but a coverage": "ConfidenceDeferral",
         "there is no gate, but prediction sets": "ConformalDeferral",
         "there is no gate, but a weight of the classifier": "PanelDeferral",
-        "the folds are for the training of the net": "ExpertAgnosticDeferral TwoStageDeferral",
+        "the folds are for the training of the net": "ExpertAgnosticDeferral TopKDeferral TwoStageDeferral",
     },
     ("Parameters", "hidden_layer_sizes"): {
         "there is no module that takes their place": "ExpertAgnosticDeferral",
@@ -91,6 +92,7 @@ DIFFERENT = {
         "folds, clusterer and classifier": "ConformalDeferral",
         "folds, held-out items, clusterer, drawn answers, turns and classifier": "PanelDeferral",
         "folds, net, draws and classifier": "ExpertAgnosticDeferral TwoStageDeferral",
+        "folds, nets and classifier": "TopKDeferral",
         "net and draws": "MixtureOfExpertsDeferral OneStageDeferral",
         "net, examples and draws": "PopulationDeferral",
         "the deferrer that is wrapped": "RankedDeferral",
@@ -110,7 +112,7 @@ DIFFERENT = {
     ("Parameters", NET): {
         "its own default of batch_size": "MixtureOfExpertsDeferral",
         "its own default of weight_decay": "OneStageDeferral",
-        "its own default of hidden_layer_sizes": "TwoStageDeferral",
+        "its own default of hidden_layer_sizes": "TopKDeferral TwoStageDeferral",
         "the experts' nets have some of them": "ComplementDeferral ProbabilisticDeferral SemiSupervisedDeferral",
     },
     ("Attributes", "classes_"): {
@@ -138,6 +140,7 @@ DIFFERENT = {
         "the E-step has figures, too": EM,
         "it is that of the deferrer": "RankedDeferral",
         "the loss has a unit": "AnnotatorLDA",
+        "there are two nets": "TopKDeferral",
         "there are no epochs": "FuzzyCMeans",
     },
     ("Attributes", "labels_"): {"experts are clustered, not rows": "AgreementClustering"},
@@ -149,10 +152,12 @@ DIFFERENT = {
         "another phase is included": "PopulationDeferral PopulationExpertEncoder",
         "the phase of the consensus is included": "AnnotatorLDA",
         "they are those of the deferrer": "RankedDeferral",
+        "there are two nets": "TopKDeferral",
         "there are no epochs": "FuzzyCMeans",
     },
     ("Attributes", "net_"): {
         "there is none without experts": "ExpertAgnosticDeferral TwoStageDeferral",
+        "there are two": "TopKDeferral",
         "there are several": "AnnotatorLDA",
     },
     ("Attributes", "offsets_"): {
@@ -163,16 +168,17 @@ DIFFERENT = {
     ("Attributes", "target_shares_"): {
         "newcomers are targets": "ExpertAgnosticDeferral PopulationDeferral",
         "newcomers are targets, and there is recalibrate": "ConfidenceDeferral ConformalDeferral",
-        "it is only asked first": "PanelDeferral",
+        "it is only asked first": "PanelDeferral TopKDeferral",
     },
     ("Attributes", "targets_"): {
         "newcomers are targets": "BestExpert ConfidenceDeferral ConformalDeferral ExpertAgnosticDeferral "
-        "PanelDeferral PopulationDeferral",
+        "PanelDeferral PopulationDeferral TopKDeferral",
         "all experts are one target": "ClassifierOnly RandomExpertDeferral",
         "groups are targets": "ClusterDeferral",
         "experts are two targets": "ComplementDeferral",
         "they are those of the deferrer": "RankedDeferral",
     },
+    ("Attributes", "toll_"): {"it is not a cost": "ConformalDeferral"},
     ("Attributes", "weights_"): {"they are whole matrices": "CoNALClassifier"},
     ("Attributes", "temperature_"): {
         "there is no calibration": "BestExpert ClassifierOnly MixtureOfExpertsDeferral OneStageDeferral "

@@ -44,6 +44,25 @@ def one_vs_all_loss(logits, value):
     return each.masked_fill(value.isnan(), 0.0).sum(-1)
 
 
+def curve_loss(logits, value, *, basis):
+    """`one_vs_all_loss` of points on a curve that is linear in the outputs.
+
+    Parameters
+    ----------
+    logits : tensor of shape (b, B)
+        Coefficients of the basis.
+    value : tensor of shape (b, 1 + P)
+        What the net corrects, a logit that all points share, and 1, 0 or NaN for every point.
+    basis : ndarray of shape (B, P)
+        Basis functions at the points.
+
+    Returns
+    -------
+    loss : tensor of shape (b,)
+    """
+    return one_vs_all_loss(value[:, :1] + logits @ logits.new_tensor(basis), value[:, 1:])
+
+
 def realizable_loss(logits, value, *, n_classes, alpha):
     """``-alpha log(share of y or of a right expert) - (1 - alpha) log p(y)`` for at most one expert.
 

@@ -121,18 +121,19 @@ class Single(nn.Module):
     """One net, as an ensemble of one member.
 
     With a prior, a perceptron initially adds 0 to it, and the weight of the prior is learnt: its logarithm starts at 0,
-    relative to the given weight. The offset of the prior is not learnt.
+    relative to the given weight. The offset of the prior is not learnt. `from_zero` lets a perceptron begin with
+    outputs of 0 without a prior.
     """
 
-    def __init__(self, build, with_prior=False):
+    def __init__(self, build, with_prior=False, from_zero=False):
         super().__init__()
         self.n_features, self.n_outputs = build.keywords["n_features"], build.keywords["n_outputs"]
         self.members = build(n_members=1)
         if with_prior:
             self.log_weight = nn.Parameter(torch.zeros(()))
             self.register_buffer("offset", torch.zeros(self.n_outputs))
-            if isinstance(self.members, MLPEnsemble):
-                nn.init.zeros_(self.members.weights[-1])
+        if (with_prior or from_zero) and isinstance(self.members, MLPEnsemble):
+            nn.init.zeros_(self.members.weights[-1])
 
     def forward(self, X):
         return self.members(X)[0]

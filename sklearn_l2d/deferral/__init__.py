@@ -16,6 +16,7 @@ from ._random_expert_deferral import RandomExpertDeferral
 from ._ranked_deferral import RankedDeferral
 from ._semi_supervised_deferral import SemiSupervisedDeferral
 from ._shift import Shift
+from ._top_k_deferral import TopKDeferral
 from ._two_stage import TwoStageDeferral
 
 __all__ = [
@@ -35,5 +36,6 @@ __all__ = [
     "RankedDeferral",
     "SemiSupervisedDeferral",
     "Shift",
+    "TopKDeferral",
     "TwoStageDeferral",
 ]
