@@ -35,7 +35,7 @@ _KNOWN = {
             "UnionModule",
         ],
         "sklearn_l2d._torch._crowd_net": ["CountsNet", "CrowdModule", "CrowdNet"],
-        "sklearn_l2d._torch._losses": ["mixture_loss", "one_vs_all_loss", "softmax_loss"],
+        "sklearn_l2d._torch._losses": ["mixture_loss", "most_confident_loss", "one_vs_all_loss", "softmax_loss"],
         "sklearn_l2d._torch._modules": ["AgnosticRejector", "Behaviours", "Single", "build_ensemble"],
         "sklearn_l2d._torch._net": ["TargetNet"],
         "sklearn_l2d._torch._population_net": ["Population", "PopulationNet"],

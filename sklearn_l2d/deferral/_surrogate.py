@@ -127,10 +127,11 @@ class SurrogateDeferrer(BaseDeferrer):
     def _array_form(self):
         return {"dtype": self.dtype, "allow_nd": self.module is not None}
 
-    def _train(self, team, worth, row_loss, n_outputs, before=None, after=None):
+    def _train(self, team, worth, row_loss, n_outputs, before=None, after=None, first_loss=None):
         """Train a net on the value of each option on each row; set the targets and the attributes of the net.
 
-        `worth` are the values (n_answers,) of the answers, `before` and `after` those of the other options.
+        `worth` are the values (n_answers,) of the answers, `before` and `after` those of the other options. The first
+        quarter of the epochs has the loss `first_loss`, if it is given.
         """
         self._single_targets()
         self._silent = team.votes.n_answers == 0
@@ -140,7 +141,12 @@ class SurrogateDeferrer(BaseDeferrer):
         net = build_net(SurrogateNet, module, params, self._seed, row_loss=row_loss)
         weight = row_weights(self.class_weight, team.y, team.weight_if_any)
         rows = net.rows(team.items.array, value, (weight / weight.mean()).astype(self.dtype))
-        self.history_ = train(net, rows, self.max_epochs, seed=self._seed, verbose=self.verbose, label="surrogate loss")
+
+        def choose_loss(epoch):
+            net.row_loss = row_loss if first_loss is None or epoch >= self.max_epochs // 4 else first_loss
+            return "surrogate loss"
+
+        self.history_ = train(net, rows, self.max_epochs, seed=self._seed, verbose=self.verbose, on_epoch=choose_loss)
         self.net_, self.n_iter_ = net, len(self.history_)
 
     def _option_scores(self, logits):
@@ -166,7 +172,9 @@ class JointDeferrer(SurrogateDeferrer):
 
     def _learn(self, team):
         truth = np.eye(len(self.classes_), dtype=self.dtype)[team.y_codes]
-        self._train(team, self._worth(team), self._row_loss(), self._n_outputs(), before=truth)
+        self._train(
+            team, self._worth(team), self._row_loss(), self._n_outputs(), before=truth, first_loss=self._first_loss()
+        )
         self.classifier_ = FirstOutputs(self.net_, self.classes_, self._link(), self.dtype)
         self.temperature_ = 1.0
         self._measure_shares(team)
@@ -181,6 +189,10 @@ class JointDeferrer(SurrogateDeferrer):
     def _row_loss(self):
         """Loss of `_torch._losses` as a function of logits and values."""
         raise NotImplementedError
+
+    def _first_loss(self):
+        """Loss of the first quarter of the epochs."""
+        return self._row_loss()
 
     def _n_outputs(self):
         return len(self.classes_) + len(self.experts_)
