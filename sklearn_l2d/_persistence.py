@@ -36,7 +36,7 @@ _KNOWN = {
         ],
         "sklearn_l2d._torch._crowd_net": ["CountsNet", "CrowdModule", "CrowdNet"],
         "sklearn_l2d._torch._losses": ["mixture_loss", "most_confident_loss", "one_vs_all_loss", "softmax_loss"],
-        "sklearn_l2d._torch._modules": ["AgnosticRejector", "Behaviours", "Single", "build_ensemble"],
+        "sklearn_l2d._torch._modules": ["AgnosticRejector", "Behaviours", "RoleRejector", "Single", "build_ensemble"],
         "sklearn_l2d._torch._net": ["TargetNet"],
         "sklearn_l2d._torch._population_net": ["Population", "PopulationNet"],
         "sklearn_l2d.aggregation._active_crowdsourcing": ["ActiveCrowdsourcing"],
