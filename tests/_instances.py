@@ -342,7 +342,7 @@ INSTANCES = [
     Instance(
         OneStageDeferral("ova", hidden_layer_sizes=(4,), batch_size=16, max_epochs=20, dtype="float64", random_state=0),
         "deferrer",
-        grid={"lr": [0.05, 0.1]},
+        grid={"experts": ["all", "most_confident_correct"]},
         expected_failed_checks=_BATCHES,
     ),
     Instance(
