@@ -335,7 +335,7 @@ class TopKDeferral(FixedPanelDeferrer):
         basis, params = size_basis(sizes), self.get_params(deep=False)
         loss = partial(curve_loss, basis=basis)
         self.size_net_, history = train_surrogate(
-            params, team, value, loss, len(basis), self._seed, "sizes", from_zero=True
+            params, team, value, loss, len(basis), self._seed, label="sizes", from_zero=True
         )
         self.history_, self.n_iter_ = self.history_ + history, self.n_iter_ + len(history)
 
