@@ -18,7 +18,7 @@ VOTES = (
     "AggNetClassifier CCEMClassifier COINNet CoNALClassifier CrowdLayerClassifier GeoCrowdNet "
     "InstanceDependentCrowdNet MaxMIGClassifier TraceRegClassifier UnionNet"
 )
-EM = "ClusterDeferral ProbabilisticDeferral RandomExpertDeferral SemiSupervisedDeferral"
+EM = "ClusterDeferral ComplementDeferral ProbabilisticDeferral RandomExpertDeferral SemiSupervisedDeferral"
 NET = "module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs"
 TRAINING = "optimizer, lr, momentum, weight_decay, batch_size, max_epochs"
 
@@ -28,26 +28,43 @@ DIFFERENT = {
         "a default is another one": "CountsClassifier",
     },
     ("Parameters", "alpha"): {"weight of a loss, not a concentration": "OneStageDeferral"},
-    ("Parameters", "answers"): {"a toll on what a gate prefers": "LECODUDeferral"},
     ("Parameters", "answer_epochs"): {"these nets also learn from items without annotation": "SemiSupervisedDeferral"},
-    ("Parameters", "answer_hidden_layer_sizes"): {"the classifier can be one of the nets": "ProbabilisticDeferral"},
+    ("Parameters", "answer_hidden_layer_sizes"): {
+        "the classifier can be one of the nets": "ComplementDeferral ProbabilisticDeferral"
+    },
     ("Parameters", "classifier"): {"it needs weights": "RaykarClassifier"},
-    ("Parameters", "clusterer"): {"there are no groups": "PanelDeferral"},
+    ("Parameters", "answers"): {
+        "at most one answer": "ConformalDeferral",
+        "a toll on what a gate prefers": "LECODUDeferral",
+    },
+    ("Parameters", "clusterer"): {
+        "there are no groups": "PanelDeferral",
+        "there are no groups, and no shape of errors in the choice": "ConformalDeferral",
+    },
     ("Parameters", "class_weight"): {
         "a gate and the default classifier": "ClusterDeferral RandomExpertDeferral SemiSupervisedDeferral",
-        "a gate, the experts' nets and the default classifier": "ProbabilisticDeferral",
+        "a gate, the experts' nets and the default classifier": "ComplementDeferral ProbabilisticDeferral",
     },
+    ("Parameters", "complement"): {"there may be several people": "LECODUDeferral"},
     ("Parameters", "consultation_cost"): {
         "the cost must not be negative, and is not in the loss": "OneStageDeferral",
         "the cost must not be negative, and is in the loss": "TwoStageDeferral",
+        "the cost must not be negative, and adds up over a panel": "TopKDeferral",
         "targets have no cost of their own": "PanelDeferral",
         "the cost is in the loss, and people are interchangeable": "LECODUDeferral",
+        "options have no cost of their own": "ComplementDeferral",
+    },
+    ("Parameters", "confidence_level"): {
+        "of the share of errors": "PanelDeferral",
+        "of prediction sets": "ConformalDeferral",
     },
     ("Parameters", "coverage"): {"without bounds, the deferrer that is wrapped decides": "RankedDeferral"},
     ("Parameters", "cv"): {
         "there is no gate, but a coverage": "ConfidenceDeferral",
+        "there is no gate, but prediction sets": "ConformalDeferral",
         "there is no gate, but a weight of the classifier": "PanelDeferral",
-        "the folds are for the training of the net": "ExpertAgnosticDeferral LECODUDeferral TwoStageDeferral",
+        "the folds are for the training of the net": "ExpertAgnosticDeferral LECODUDeferral TopKDeferral "
+        "TwoStageDeferral",
     },
     ("Parameters", "hidden_layer_sizes"): {
         "there is no module that takes their place": "ExpertAgnosticDeferral",
@@ -75,19 +92,21 @@ DIFFERENT = {
         "starts, shuffling and examples": "PopulationExpertEncoder",
         "folds, clusterer, grouping, gate, draws and classifier": "ClusterDeferral",
         "folds, gate, draws and classifier": "RandomExpertDeferral",
-        "folds, nets, gate, draws and classifier": "ProbabilisticDeferral",
+        "folds, nets, gate, draws and classifier": "ComplementDeferral ProbabilisticDeferral",
         "folds, nets, views, gate, draws and classifier": "SemiSupervisedDeferral",
         "folds, draws and classifier": "ConfidenceDeferral",
+        "folds, clusterer and classifier": "ConformalDeferral",
         "folds, held-out items, clusterer, drawn answers, turns and classifier": "PanelDeferral",
         "folds, net, draws and classifier": "ExpertAgnosticDeferral TwoStageDeferral",
         "folds, nets, order of people and classifier": "LECODUDeferral",
+        "folds, nets and classifier": "TopKDeferral",
         "net and draws": "MixtureOfExpertsDeferral OneStageDeferral",
         "net, examples and draws": "PopulationDeferral",
         "the deferrer that is wrapped": "RankedDeferral",
     },
     ("Parameters", "warm_start"): {
         "all nets continue": "AnnotatorLDA",
-        "some nets do not continue": "ProbabilisticDeferral SemiSupervisedDeferral",
+        "some nets do not continue": "ComplementDeferral ProbabilisticDeferral SemiSupervisedDeferral",
     },
     ("Parameters", "tol"): {"the objective has a unit": "RaykarClassifier"},
     ("Parameters", "weight"): {
@@ -101,8 +120,8 @@ DIFFERENT = {
         "its own defaults of batch_size, weight_decay and max_epochs": "LECODUDeferral",
         "its own default of batch_size": "MixtureOfExpertsDeferral",
         "its own default of weight_decay": "OneStageDeferral",
-        "its own default of hidden_layer_sizes": "TwoStageDeferral",
-        "the experts' nets have some of them": "ProbabilisticDeferral SemiSupervisedDeferral",
+        "its own default of hidden_layer_sizes": "TopKDeferral TwoStageDeferral",
+        "the experts' nets have some of them": "ComplementDeferral ProbabilisticDeferral SemiSupervisedDeferral",
     },
     ("Attributes", "classes_"): {
         "a clusterer can be frozen, too": "ClusterDeferral",
@@ -125,25 +144,28 @@ DIFFERENT = {
     },
     ("Attributes", "history_"): {
         "turns have an objective": "RaykarClassifier",
-        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral PanelDeferral",
+        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral ConformalDeferral PanelDeferral",
         "the E-step has figures, too": EM,
         "it is that of the deferrer": "RankedDeferral",
         "the loss has a unit": "AnnotatorLDA",
+        "there are two nets": "TopKDeferral",
         "there are no epochs": "FuzzyCMeans",
     },
     ("Attributes", "labels_"): {"experts are clustered, not rows": "AgreementClustering"},
     ("Attributes", "n_features_in_"): {"the columns are experts": "AgreementClustering"},
     ("Attributes", "n_iter_"): {
         "there are turns": "RaykarClassifier",
-        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral PanelDeferral",
+        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral ConformalDeferral PanelDeferral",
         "there is a gate": EM,
         "another phase is included": "PopulationDeferral PopulationExpertEncoder",
         "the phase of the consensus is included": "AnnotatorLDA",
         "they are those of the deferrer": "RankedDeferral",
+        "there are two nets": "TopKDeferral",
         "there are no epochs": "FuzzyCMeans",
     },
     ("Attributes", "net_"): {
         "there is none without experts": "ExpertAgnosticDeferral LECODUDeferral TwoStageDeferral",
+        "there are two": "TopKDeferral",
         "there are several": "AnnotatorLDA",
     },
     ("Attributes", "offsets_"): {
@@ -153,16 +175,18 @@ DIFFERENT = {
     ("Attributes", "selection_"): {"workloads can be bounded": f"{EM} ConfidenceDeferral"},
     ("Attributes", "target_shares_"): {
         "newcomers are targets": "ExpertAgnosticDeferral PopulationDeferral",
-        "newcomers are targets, and there is recalibrate": "ConfidenceDeferral",
-        "it is only asked first": "PanelDeferral",
+        "newcomers are targets, and there is recalibrate": "ConfidenceDeferral ConformalDeferral",
+        "it is only asked first": "PanelDeferral TopKDeferral",
     },
     ("Attributes", "targets_"): {
-        "newcomers are targets": "BestExpert ConfidenceDeferral ExpertAgnosticDeferral PanelDeferral "
-        "PopulationDeferral",
+        "newcomers are targets": "BestExpert ConfidenceDeferral ConformalDeferral ExpertAgnosticDeferral "
+        "PanelDeferral PopulationDeferral TopKDeferral",
         "all experts are one target": "ClassifierOnly LECODUDeferral RandomExpertDeferral",
         "groups are targets": "ClusterDeferral",
+        "experts are two targets": "ComplementDeferral",
         "they are those of the deferrer": "RankedDeferral",
     },
+    ("Attributes", "toll_"): {"it is not a cost": "ConformalDeferral", "it is in logits": "LECODUDeferral"},
     ("Attributes", "weights_"): {"they are whole matrices": "CoNALClassifier"},
     ("Attributes", "temperature_"): {
         "there is no calibration": "BestExpert ClassifierOnly MixtureOfExpertsDeferral OneStageDeferral "
@@ -209,7 +233,8 @@ METHODS_DIFFERENT = {
     "on_overflow": {"the team says it": "Shift.assign_experts", "the shift says it": "Shift.route"},
     "available": {
         "the items are not known yet": "BaseDeferrer.start_shift",
-        "the items are for calibration": "PanelDeferral.answers_path PanelDeferral.recalibrate",
+        "the items are for calibration": "FixedPanelDeferrer.answers_path FixedPanelDeferrer.recalibrate "
+        "PanelDeferral.answers_path PanelDeferral.recalibrate",
     },
     "X": {
         "sizes of the columns matter to a net": "AnnotatorLDA.fit AnnotatorLDA.partial_fit CountsClassifier.fit "
@@ -220,7 +245,7 @@ METHODS_DIFFERENT = {
         "the rows are points": "FuzzyCMeans.predict FuzzyCMeans.transform",
         "the rows are points, mostly encodings": "FuzzyCMeans.fit",
         "there are unlabelled items, too": "BaseDeferrer.fit",
-        "newcomers annotated them": "ClusterDeferral.onboard DeferrerWrapper.onboard PanelDeferral.onboard "
+        "newcomers annotated them": "ClusterDeferral.onboard DeferrerWrapper.onboard KnownByBehaviours.onboard "
         "LECODUDeferral.onboard RandomExpertDeferral.onboard TallyMixin.onboard",
         "the index is kept": "BaseDeferrer.route Shift.route",
     },
@@ -228,6 +253,7 @@ METHODS_DIFFERENT = {
         "they are optional": "BaseDeferrer.fit",
         "margins can take their place": "CoverageMixin.coverage_path",
         "several thresholds are calibrated": "PanelDeferral.answers_path",
+        "a toll is calibrated": "FixedPanelDeferrer.answers_path",
     },
     "annotations": {
         "another method says it": "AnnotatorLDA.fit_transform AnnotatorLDA.predict ExpertEncoder.fit_transform",
@@ -239,21 +265,21 @@ METHODS_DIFFERENT = {
         "they judge a classifier": "CrowdMixin.log_likelihood",
         "they are judged": "COINNet.outlier_scores",
         "only their number counts": "CountsClassifier.fit",
-        "they are those of newcomers": "ClusterDeferral.onboard DeferrerWrapper.onboard PanelDeferral.onboard "
+        "they are those of newcomers": "ClusterDeferral.onboard DeferrerWrapper.onboard KnownByBehaviours.onboard "
         "LECODUDeferral.onboard RandomExpertDeferral.onboard TallyMixin.onboard",
-        "they may be some of those to come": "PanelDeferral.next_expert PanelDeferral.predict_team "
-        "PanelDeferral.predict_team_proba",
+        "they may be some of those to come": "PanelDeferral.next_expert SeveralAnswersDeferrer.predict_team "
+        "SeveralAnswersDeferrer.predict_team_proba",
         "another method says that they may be some": "PanelDeferral.explain_deferral",
-        "they say who can be asked": "PanelDeferral.replay",
+        "they say who can be asked": "SeveralAnswersDeferrer.replay",
         "a panel says that they may be some": "Shift.next_expert",
-        "the experts are known": "PanelDeferral.score BaseDeferrer.predict_team "
+        "the experts are known": "SeveralAnswersDeferrer.score BaseDeferrer.predict_team "
         "BaseDeferrer.predict_team_proba BaseDeferrer.score "
-        "GatedDeferrer.partial_fit",
+        "GatedDeferrer.partial_fit ComplementDeferral.join_answers DeferrerWrapper.join_answers",
     },
     "decision": {
         "there are probabilities": "BaseDeferrer.predict_team_proba",
-        "answers are joined unless another decision is asked for": "PanelDeferral.predict_team",
-        "another class says it": "PanelDeferral.predict_team_proba",
+        "answers are joined unless another decision is asked for": "SeveralAnswersDeferrer.predict_team",
+        "another class says it": "SeveralAnswersDeferrer.predict_team_proba",
     },
     "experts": {"they leave": "BaseDeferrer.offboard"},
     "sample_weight": {
@@ -270,10 +296,10 @@ METHODS_DIFFERENT = {
         "it holds votes, and can bring annotations": "AnnotatorLDA.fit_transform",
         "it is needed with annotations only": "ExpertEncoder.transform",
         "unlabelled items have another place": "BaseDeferrer.fit",
-        "items of unknown truth are left out": "BaseDeferrer.score PanelDeferral.score",
+        "items of unknown truth are left out": "BaseDeferrer.score SeveralAnswersDeferrer.score",
         "newcomers are known by their correctness": "TallyMixin.onboard",
         "newcomers join groups": "ClusterDeferral.onboard",
-        "newcomers may be known by their memberships": "PanelDeferral.onboard",
+        "newcomers may be known by their memberships": "KnownByBehaviours.onboard",
         "newcomers need no labels": "RandomExpertDeferral.onboard",
         "newcomers need no labels, and there is no partial_fit": "LECODUDeferral.onboard",
         "the deferrer that is wrapped decides": "DeferrerWrapper.onboard",

@@ -3,7 +3,9 @@
 from ._best_expert import BestExpert
 from ._classifier_only import ClassifierOnly
 from ._cluster_deferral import ClusterDeferral
+from ._complement_deferral import ComplementDeferral
 from ._confidence_deferral import ConfidenceDeferral
+from ._conformal_deferral import ConformalDeferral
 from ._expert_agnostic_deferral import ExpertAgnosticDeferral
 from ._lecodu import LECODUDeferral
 from ._mixture_of_experts import MixtureOfExpertsDeferral
@@ -15,13 +17,16 @@ from ._random_expert_deferral import RandomExpertDeferral
 from ._ranked_deferral import RankedDeferral
 from ._semi_supervised_deferral import SemiSupervisedDeferral
 from ._shift import Shift
+from ._top_k_deferral import TopKDeferral
 from ._two_stage import TwoStageDeferral
 
 __all__ = [
     "BestExpert",
     "ClassifierOnly",
     "ClusterDeferral",
+    "ComplementDeferral",
     "ConfidenceDeferral",
+    "ConformalDeferral",
     "ExpertAgnosticDeferral",
     "LECODUDeferral",
     "MixtureOfExpertsDeferral",
@@ -33,5 +38,6 @@ __all__ = [
     "RankedDeferral",
     "SemiSupervisedDeferral",
     "Shift",
+    "TopKDeferral",
     "TwoStageDeferral",
 ]

@@ -23,7 +23,8 @@ class FixedPanelDeferrer(TallyMixin, SeveralAnswersDeferrer):
 
     A subclass learns in `_learn(team)`, as `BaseDeferrer` says, ranks the people of an item in `_order`, says in
     `_worth` what asking the first k of them is worth, for k = 0, 1, ..., and joins the classifier and answers in
-    `_fused`. It has the parameters `answers` and `max_answers`.
+    `_fused`. It has the parameter `answers` and, unless it says in `_most` how many people are asked at most,
+    `max_answers`.
 
     The number k is the one of the largest worth less k times a toll, which is 0 or set so that the requested mean
     number of answers is met.
@@ -134,6 +135,9 @@ class FixedPanelDeferrer(TallyMixin, SeveralAnswersDeferrer):
 
     # Hooks of a subclass.
 
+    def _learn_worth(self, team):
+        """Learn what `_worth` needs beyond `_learn`, when all that `_fused` needs is known; by default nothing."""
+
     def _order(self, items, available, n_most):
         """People (n, n_most) in the order in which they would be asked, -1 after the last.
 
@@ -155,12 +159,13 @@ class FixedPanelDeferrer(TallyMixin, SeveralAnswersDeferrer):
         """Refuse a mean number of answers that nobody can give."""
         if self.n_experts_ and self.answers is not None and not 0 <= self.answers <= self._most():
             raise ValueError(
-                f"answers={self.answers:g} per item, but {self.n_experts_} experts and "
-                f"max_answers={self.max_answers} make 0 to {self._most()}; change one of them."
+                f"answers={self.answers:g} per item, but {self.n_experts_} experts are asked for 0 to {self._most()}; "
+                "change it, the largest number of answers to an item, or the experts."
             )
 
     def _learn_answers(self, team):
         super()._learn_answers(team)
+        self._learn_worth(team)
         items = team.items
         if team.unlabeled is not None:
             items = team.unlabeled
@@ -241,14 +246,14 @@ class FixedPanelDeferrer(TallyMixin, SeveralAnswersDeferrer):
     def _set_toll(self, questions):
         """Set the toll at which the requested number of questions is asked, and report what follows."""
         self.toll_ = 0.0 if self.answers is None else questions.threshold(self.answers)
-        self.workload_ = questions.loads(self.toll_, self.n_experts_)
+        self._report_shares(self._first_shares(questions, self.toll_))
+        self.workload_ = questions.loads(self.toll_, self.n_experts_)  # every answer is work, not only the first
         self.answers_ = float(self.workload_.sum())
         self._roster = self._roster._replace(details=self._roster.details | {"load": self.workload_})
-        self._report_shares(self._first_shares(questions, self.toll_))
         if self.answers is not None and self.answers_ < self.answers - _SHORT:
             warn(
                 f"answers={self.answers:g} per item, but the available experts give {self.answers_:.2f} at most; "
-                "everybody who is available will be asked, up to max_answers."
+                "as many of those who are available as an item may have will be asked."
             )
 
 

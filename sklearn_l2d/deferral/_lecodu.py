@@ -139,7 +139,11 @@ class LECODUDeferral(FixedPanelDeferrer):
     Notes
     -----
     When not to use it: where people differ. It neither chooses people nor weighs their answers by who gave them, which
-    `PanelDeferral` does by the same labels.
+    `PanelDeferral` does by the same labels: with 25 labels of each expert and one answer per item (seeds 0 to 4), it
+    reaches .94 on the digits with six experts, .71 on music_genre and .65 on cue_conflict, the panel .99, .83 and .87.
+    Even the average of CROWDLAB over random people, for which nothing is trained but which knows whose answers are
+    good, is as good on music_genre (.71) and better on cue_conflict (.68), but not on the digits (.86), where the same
+    items were answered by all.
 
     The choice is drawn in training only, by a straight-through Gumbel-softmax of temperature 5, as published. The
     published code, which does not run as it is, draws at test time, too, and leaves two of the 2M + 1 options of the

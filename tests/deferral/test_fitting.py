@@ -113,7 +113,7 @@ def test_a_class_that_only_experts_name_is_an_answer_and_wrong(deferrer):
         deferrer.fit(X, y, annotations=annotations)
     assert deferrer.classes_.tolist() == [0, 1, 2]
     assert deferrer.predict_proba(X).shape == (len(X), 3)
-    if hasattr(deferrer, "next_expert"):
+    if hasattr(deferrer, "next_expert") or hasattr(deferrer, "join_answers"):
         return  # it does not take anybody's answer as it is
     deferral, right = deferrer.predict_deferral(X), annotations == y[:, None]
     assert not right[:, 0].any()
@@ -152,7 +152,7 @@ def test_requests_for_people_without_annotations_are_refused(instance):
     for name in REQUESTS.keys() & instance.estimator.get_params(deep=False).keys():
         for value in REQUESTS[name]:
             forgetful = without_people(instance.estimator).set_params(**{name: value})
-            if name == "answers":
+            if hasattr(forgetful, "consultation_cost"):
                 forgetful.set_params(consultation_cost=None)  # a price and a budget exclude one another
             if isinstance(forgetful.get_params().get("classifier"), LogisticRegression):
                 forgetful.set_params(classifier=Untouched())
