@@ -117,7 +117,7 @@ DIFFERENT = {
     },
     ("Parameters", "weight_decay"): {"it is averaged over nets": "AnnotatorLDA"},
     ("Parameters", NET): {
-        "its own defaults of batch_size, weight_decay and max_epochs": "LECODUDeferral",
+        "its own defaults of lr, weight_decay, batch_size and max_epochs": "LECODUDeferral",
         "its own default of batch_size": "MixtureOfExpertsDeferral",
         "its own default of weight_decay": "OneStageDeferral",
         "its own default of hidden_layer_sizes": "TopKDeferral TwoStageDeferral",

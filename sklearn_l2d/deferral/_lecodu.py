@@ -75,7 +75,7 @@ class LECODUDeferral(FixedPanelDeferrer):
         in `y` is a class unless it is the marker.
 
     module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
-        Parameters of the gate, as in `AnnotatorLDA`. The defaults are None, (32,), "sgd", 0.05, 0.9, 0.1, 64 and 200.
+        Parameters of the gate, as in `AnnotatorLDA`. The defaults are None, (32,), "sgd", 0.1, 0.9, 0.1, 64 and 100.
 
     device : str, default="auto"
         Device of the training: "auto", "cpu", "cuda", "cuda:1", and so on. "auto" is CUDA if there is a CUDA device,
@@ -146,8 +146,8 @@ class LECODUDeferral(FixedPanelDeferrer):
     items were answered by all.
 
     The choice is drawn in training only, by a straight-through Gumbel-softmax of temperature 5, as published. The
-    published code, which does not run as it is, draws at test time, too, and leaves two of the 2M + 1 options of the
-    paper for one of its sets.
+    published code, which does not run as it is, draws at test time, too, and has two options instead of 2M + 1 for one
+    of the two sets.
 
     Changed: the paper joins answers in the order of the shuffled people, so that the same answers can have another
     label. Here the first layer is a sum of one embedding per answer, and the net adds to a weighted sum of
@@ -217,11 +217,11 @@ class LECODUDeferral(FixedPanelDeferrer):
         module=None,
         hidden_layer_sizes=(32,),
         optimizer="sgd",
-        lr=0.05,
+        lr=0.1,
         momentum=0.9,
         weight_decay=0.1,
         batch_size=64,
-        max_epochs=200,
+        max_epochs=100,
         device="auto",
         dtype="float32",
         verbose=0,
