@@ -31,6 +31,7 @@ API_REFERENCE = [
             "PanelDeferral",
             "PopulationDeferral",
             "ProbabilisticDeferral",
+            "ProfileDeferral",
             "RandomExpertDeferral",
             "RankedDeferral",
             "SemiSupervisedDeferral",

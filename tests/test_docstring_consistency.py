@@ -45,6 +45,7 @@ DIFFERENT = {
     ("Parameters", "cv"): {
         "there is no gate, but a coverage": "ConfidenceDeferral",
         "there is no gate, but a weight of the classifier": "PanelDeferral",
+        "a number of groups is chosen, too": "ProfileDeferral",
         "the folds are for the training of the net": "ExpertAgnosticDeferral TwoStageDeferral",
     },
     ("Parameters", "hidden_layer_sizes"): {
@@ -78,6 +79,7 @@ DIFFERENT = {
         "folds, draws and classifier": "ConfidenceDeferral",
         "folds, held-out items, clusterer, drawn answers, turns and classifier": "PanelDeferral",
         "folds, net, draws and classifier": "ExpertAgnosticDeferral TwoStageDeferral",
+        "folds and classifier": "ProfileDeferral",
         "net and draws": "MixtureOfExpertsDeferral OneStageDeferral",
         "net, examples and draws": "PopulationDeferral",
         "the deferrer that is wrapped": "RankedDeferral",
@@ -121,7 +123,7 @@ DIFFERENT = {
     },
     ("Attributes", "history_"): {
         "turns have an objective": "RaykarClassifier",
-        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral PanelDeferral",
+        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral PanelDeferral ProfileDeferral",
         "the E-step has figures, too": EM,
         "it is that of the deferrer": "RankedDeferral",
         "the loss has a unit": "AnnotatorLDA",
@@ -131,7 +133,7 @@ DIFFERENT = {
     ("Attributes", "n_features_in_"): {"the columns are experts": "AgreementClustering"},
     ("Attributes", "n_iter_"): {
         "there are turns": "RaykarClassifier",
-        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral PanelDeferral",
+        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral PanelDeferral ProfileDeferral",
         "there is a gate": EM,
         "another phase is included": "PopulationDeferral PopulationExpertEncoder",
         "the phase of the consensus is included": "AnnotatorLDA",
@@ -157,6 +159,7 @@ DIFFERENT = {
         "PopulationDeferral",
         "all experts are one target": "ClassifierOnly RandomExpertDeferral",
         "groups are targets": "ClusterDeferral",
+        "groups are in order": "ProfileDeferral",
         "they are those of the deferrer": "RankedDeferral",
     },
     ("Attributes", "weights_"): {"they are whole matrices": "CoNALClassifier"},
@@ -269,6 +272,7 @@ METHODS_DIFFERENT = {
         "items of unknown truth are left out": "BaseDeferrer.score PanelDeferral.score",
         "newcomers are known by their correctness": "TallyMixin.onboard",
         "newcomers join groups": "ClusterDeferral.onboard",
+        "newcomers are matched to groups": "ProfileDeferral.onboard",
         "newcomers may be known by their memberships": "PanelDeferral.onboard",
         "newcomers need no labels": "RandomExpertDeferral.onboard",
         "the deferrer that is wrapped decides": "DeferrerWrapper.onboard",
