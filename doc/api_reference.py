@@ -25,6 +25,7 @@ API_REFERENCE = [
             "ClassifierOnly",
             "ClusterDeferral",
             "ConfidenceDeferral",
+            "ConformalDeferral",
             "ExpertAgnosticDeferral",
             "MixtureOfExpertsDeferral",
             "OneStageDeferral",

@@ -89,6 +89,7 @@ _KNOWN = {
         "sklearn_l2d.deferral._classifier_only": ["ClassifierOnly"],
         "sklearn_l2d.deferral._cluster_deferral": ["ClusterDeferral", "Grouping"],
         "sklearn_l2d.deferral._confidence_deferral": ["ConfidenceDeferral"],
+        "sklearn_l2d.deferral._conformal_deferral": ["ConformalDeferral"],
         "sklearn_l2d.deferral._expert_agnostic_deferral": ["AgnosticNet", "ExpertAgnosticDeferral"],
         "sklearn_l2d.deferral._gate": ["GateNet"],
         "sklearn_l2d.deferral._imitation": ["AnswerNet"],

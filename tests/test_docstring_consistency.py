@@ -31,7 +31,16 @@ DIFFERENT = {
     ("Parameters", "answer_epochs"): {"these nets also learn from items without annotation": "SemiSupervisedDeferral"},
     ("Parameters", "answer_hidden_layer_sizes"): {"the classifier can be one of the nets": "ProbabilisticDeferral"},
     ("Parameters", "classifier"): {"it needs weights": "RaykarClassifier"},
-    ("Parameters", "clusterer"): {"there are no groups": "PanelDeferral"},
+    ("Parameters", "answers"): {
+        "at most one answer": "ConformalDeferral",
+        "there is a worth without a request": "ProfileDeferral",
+    },
+    ("Parameters", "max_answers"): {"one is the default": "ProfileDeferral"},
+    ("Parameters", "n_groups"): {"the number can be chosen": "ProfileDeferral"},
+    ("Parameters", "clusterer"): {
+        "there are no groups": "PanelDeferral",
+        "there are no groups, and no shape of errors in the choice": "ConformalDeferral",
+    },
     ("Parameters", "class_weight"): {
         "a gate and the default classifier": "ClusterDeferral RandomExpertDeferral SemiSupervisedDeferral",
         "a gate, the experts' nets and the default classifier": "ProbabilisticDeferral",
@@ -41,9 +50,14 @@ DIFFERENT = {
         "the cost must not be negative, and is in the loss": "TwoStageDeferral",
         "targets have no cost of their own": "PanelDeferral",
     },
+    ("Parameters", "confidence_level"): {
+        "of the share of errors": "PanelDeferral",
+        "of prediction sets": "ConformalDeferral",
+    },
     ("Parameters", "coverage"): {"without bounds, the deferrer that is wrapped decides": "RankedDeferral"},
     ("Parameters", "cv"): {
         "there is no gate, but a coverage": "ConfidenceDeferral",
+        "there is no gate, but prediction sets": "ConformalDeferral",
         "there is no gate, but a weight of the classifier": "PanelDeferral",
         "a number of groups is chosen, too": "ProfileDeferral",
         "the folds are for the training of the net": "ExpertAgnosticDeferral TwoStageDeferral",
@@ -77,6 +91,7 @@ DIFFERENT = {
         "folds, nets, gate, draws and classifier": "ProbabilisticDeferral",
         "folds, nets, views, gate, draws and classifier": "SemiSupervisedDeferral",
         "folds, draws and classifier": "ConfidenceDeferral",
+        "folds, clusterer and classifier": "ConformalDeferral",
         "folds, held-out items, clusterer, drawn answers, turns and classifier": "PanelDeferral",
         "folds, net, draws and classifier": "ExpertAgnosticDeferral TwoStageDeferral",
         "folds and classifier": "ProfileDeferral",
@@ -123,7 +138,8 @@ DIFFERENT = {
     },
     ("Attributes", "history_"): {
         "turns have an objective": "RaykarClassifier",
-        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral PanelDeferral ProfileDeferral",
+        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral ConformalDeferral PanelDeferral "
+        "ProfileDeferral",
         "the E-step has figures, too": EM,
         "it is that of the deferrer": "RankedDeferral",
         "the loss has a unit": "AnnotatorLDA",
@@ -133,7 +149,8 @@ DIFFERENT = {
     ("Attributes", "n_features_in_"): {"the columns are experts": "AgreementClustering"},
     ("Attributes", "n_iter_"): {
         "there are turns": "RaykarClassifier",
-        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral PanelDeferral ProfileDeferral",
+        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral ConformalDeferral PanelDeferral "
+        "ProfileDeferral",
         "there is a gate": EM,
         "another phase is included": "PopulationDeferral PopulationExpertEncoder",
         "the phase of the consensus is included": "AnnotatorLDA",
@@ -151,17 +168,19 @@ DIFFERENT = {
     ("Attributes", "selection_"): {"workloads can be bounded": f"{EM} ConfidenceDeferral"},
     ("Attributes", "target_shares_"): {
         "newcomers are targets": "ExpertAgnosticDeferral PopulationDeferral",
-        "newcomers are targets, and there is recalibrate": "ConfidenceDeferral",
+        "newcomers are targets, and there is recalibrate": "ConfidenceDeferral ConformalDeferral",
         "it is only asked first": "PanelDeferral",
+        "it is only asked first, and no newcomer is a target": "ProfileDeferral",
     },
     ("Attributes", "targets_"): {
-        "newcomers are targets": "BestExpert ConfidenceDeferral ExpertAgnosticDeferral PanelDeferral "
-        "PopulationDeferral",
+        "newcomers are targets": "BestExpert ConfidenceDeferral ConformalDeferral ExpertAgnosticDeferral "
+        "PanelDeferral PopulationDeferral",
         "all experts are one target": "ClassifierOnly RandomExpertDeferral",
         "groups are targets": "ClusterDeferral",
         "groups are in order": "ProfileDeferral",
         "they are those of the deferrer": "RankedDeferral",
     },
+    ("Attributes", "toll_"): {"a prediction set has a threshold": "ConformalDeferral"},
     ("Attributes", "weights_"): {"they are whole matrices": "CoNALClassifier"},
     ("Attributes", "temperature_"): {
         "there is no calibration": "BestExpert ClassifierOnly MixtureOfExpertsDeferral OneStageDeferral "
@@ -208,7 +227,8 @@ METHODS_DIFFERENT = {
     "on_overflow": {"the team says it": "Shift.assign_experts", "the shift says it": "Shift.route"},
     "available": {
         "the items are not known yet": "BaseDeferrer.start_shift",
-        "the items are for calibration": "PanelDeferral.answers_path PanelDeferral.recalibrate",
+        "the items are for calibration": "FixedPanelDeferrer.answers_path FixedPanelDeferrer.recalibrate "
+        "PanelDeferral.answers_path PanelDeferral.recalibrate",
     },
     "X": {
         "sizes of the columns matter to a net": "AnnotatorLDA.fit AnnotatorLDA.partial_fit CountsClassifier.fit "
@@ -219,14 +239,15 @@ METHODS_DIFFERENT = {
         "the rows are points": "FuzzyCMeans.predict FuzzyCMeans.transform",
         "the rows are points, mostly encodings": "FuzzyCMeans.fit",
         "there are unlabelled items, too": "BaseDeferrer.fit",
-        "newcomers annotated them": "ClusterDeferral.onboard DeferrerWrapper.onboard PanelDeferral.onboard "
-        "RandomExpertDeferral.onboard TallyMixin.onboard",
+        "newcomers annotated them": "ClusterDeferral.onboard DeferrerWrapper.onboard KnownByBehaviours.onboard "
+        "ProfileDeferral.onboard RandomExpertDeferral.onboard TallyMixin.onboard",
         "the index is kept": "BaseDeferrer.route Shift.route",
     },
     "X_unlabeled": {
         "they are optional": "BaseDeferrer.fit",
         "margins can take their place": "CoverageMixin.coverage_path",
         "several thresholds are calibrated": "PanelDeferral.answers_path",
+        "a toll is calibrated": "FixedPanelDeferrer.answers_path",
     },
     "annotations": {
         "another method says it": "AnnotatorLDA.fit_transform AnnotatorLDA.predict ExpertEncoder.fit_transform",
@@ -238,21 +259,21 @@ METHODS_DIFFERENT = {
         "they judge a classifier": "CrowdMixin.log_likelihood",
         "they are judged": "COINNet.outlier_scores",
         "only their number counts": "CountsClassifier.fit",
-        "they are those of newcomers": "ClusterDeferral.onboard DeferrerWrapper.onboard PanelDeferral.onboard "
-        "RandomExpertDeferral.onboard TallyMixin.onboard",
-        "they may be some of those to come": "PanelDeferral.next_expert PanelDeferral.predict_team "
-        "PanelDeferral.predict_team_proba",
+        "they are those of newcomers": "ClusterDeferral.onboard DeferrerWrapper.onboard KnownByBehaviours.onboard "
+        "ProfileDeferral.onboard RandomExpertDeferral.onboard TallyMixin.onboard",
+        "they may be some of those to come": "PanelDeferral.next_expert SeveralAnswersDeferrer.predict_team "
+        "SeveralAnswersDeferrer.predict_team_proba",
         "another method says that they may be some": "PanelDeferral.explain_deferral",
-        "they say who can be asked": "PanelDeferral.replay",
+        "they say who can be asked": "SeveralAnswersDeferrer.replay",
         "a panel says that they may be some": "Shift.next_expert",
-        "the experts are known": "PanelDeferral.score BaseDeferrer.predict_team "
+        "the experts are known": "SeveralAnswersDeferrer.score BaseDeferrer.predict_team "
         "BaseDeferrer.predict_team_proba BaseDeferrer.score "
         "GatedDeferrer.partial_fit",
     },
     "decision": {
         "there are probabilities": "BaseDeferrer.predict_team_proba",
-        "answers are joined unless another decision is asked for": "PanelDeferral.predict_team",
-        "another class says it": "PanelDeferral.predict_team_proba",
+        "answers are joined unless another decision is asked for": "SeveralAnswersDeferrer.predict_team",
+        "another class says it": "SeveralAnswersDeferrer.predict_team_proba",
     },
     "experts": {"they leave": "BaseDeferrer.offboard"},
     "sample_weight": {
@@ -269,11 +290,11 @@ METHODS_DIFFERENT = {
         "it holds votes, and can bring annotations": "AnnotatorLDA.fit_transform",
         "it is needed with annotations only": "ExpertEncoder.transform",
         "unlabelled items have another place": "BaseDeferrer.fit",
-        "items of unknown truth are left out": "BaseDeferrer.score PanelDeferral.score",
+        "items of unknown truth are left out": "BaseDeferrer.score SeveralAnswersDeferrer.score",
         "newcomers are known by their correctness": "TallyMixin.onboard",
         "newcomers join groups": "ClusterDeferral.onboard",
         "newcomers are matched to groups": "ProfileDeferral.onboard",
-        "newcomers may be known by their memberships": "PanelDeferral.onboard",
+        "newcomers may be known by their memberships": "KnownByBehaviours.onboard",
         "newcomers need no labels": "RandomExpertDeferral.onboard",
         "the deferrer that is wrapped decides": "DeferrerWrapper.onboard",
         "there are no annotations": "NetClassifier.fit",

@@ -92,6 +92,16 @@ def tempered_likelihood(model, exponents, n_answers):
     return _tempered(_of_answers(model, np.arange(len(model.seen))), exponents, n_answers)
 
 
+def accuracy_with_each(proba, model):
+    """As `accuracy_with_answer`, (n, n_experts) for each expert of an `AnswerModel`."""
+    n_experts, n_classes = model.seen.shape
+    accuracy = np.empty((len(proba), n_experts))
+    for experts in row_chunks(n_experts, n_classes**2):
+        likelihood = np.exp(_of_answers(model, np.arange(n_experts)[experts]))
+        accuracy[:, experts] = accuracy_with_answer(proba, likelihood)
+    return accuracy
+
+
 def mean_likelihood(model, selection):
     """Probabilities (n_classes, K, n_classes) of the answers of members of K groups, drawn by weights (K, M)."""
     n_experts, n_classes = model.seen.shape

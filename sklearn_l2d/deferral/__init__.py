@@ -4,6 +4,7 @@ from ._best_expert import BestExpert
 from ._classifier_only import ClassifierOnly
 from ._cluster_deferral import ClusterDeferral
 from ._confidence_deferral import ConfidenceDeferral
+from ._conformal_deferral import ConformalDeferral
 from ._expert_agnostic_deferral import ExpertAgnosticDeferral
 from ._mixture_of_experts import MixtureOfExpertsDeferral
 from ._one_stage import OneStageDeferral
@@ -22,6 +23,7 @@ __all__ = [
     "ClassifierOnly",
     "ClusterDeferral",
     "ConfidenceDeferral",
+    "ConformalDeferral",
     "ExpertAgnosticDeferral",
     "MixtureOfExpertsDeferral",
     "OneStageDeferral",

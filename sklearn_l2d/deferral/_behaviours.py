@@ -5,12 +5,14 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from .._items import as_array
 from .._numerics._answer_model import likely_accuracy
-from .._sklearn import take_rows
+from .._sklearn import atomic, take_rows
 from ..cluster import AnnotatorLDA
 from ._classifier import with_seed
+from ._tally import TallyMixin
 
 _ENOUGH_ITEMS = 20_000  # for a clusterer that was not given
 _LEAST = 1e-6  # probability of an answer that the behaviours do not know
@@ -118,3 +120,61 @@ class BehavioursMixin:
         """Probabilities (n, C) of the answers to items, over all behaviours."""
         proba = behaviour_proba(self.clusterer_, self._shown(items), self.classes_)
         return np.maximum(np.einsum("nkc,k->nc", proba, self.clusterer_.cluster_weights_), _LEAST)
+
+
+class KnownByBehaviours(BehavioursMixin, TallyMixin):
+    """Base of deferrers that know newcomers by what they answered and, with a clusterer, by whom they are like.
+
+    A subclass calls `_learn_behaviours` first of all in `_learn`, and puts what it returns into the details
+    of the roster.
+    """
+
+    @atomic
+    def onboard(self, experts, X, annotations, y=None):
+        """Add experts to the roster by what they answered, without training.
+
+        Parameters
+        ----------
+        experts : sequence of hashable, or one name
+            Names of the experts. An expert who is already on the roster is replaced.
+        X : array-like of shape (n_samples, n_features)
+            Items that they annotated.
+        annotations : array-like or DataFrame of shape (n_samples, len(experts))
+            Annotations of these experts, one column per expert, with missing entries. The rows and columns of a
+            DataFrame are matched by name.
+        y : array-like of shape (n_samples,), default=None
+            True labels, of which some may be unknown, as in `fit`. With a `clusterer`, all may be unknown: newcomers
+            are then expected to be as accurate as the experts of similar memberships until their own answers tell
+            more. Without one, they are required.
+
+        Returns
+        -------
+        self : object
+            The deferrer with a larger roster.
+
+        Raises
+        ------
+        ValueError
+            If the deferrer was fitted without experts, if `y` knows no truth and there is no clusterer, or if shapes or
+            labels do not match.
+        """
+        check_is_fitted(self)
+        if self.clusterer_ is None:
+            TallyMixin.onboard(self, experts, X, annotations, y)
+            return
+        names, items, votes, y = self._check_newcomers(experts, X, annotations, y)
+        met = self._meet(X, items, votes, y)
+        self._add_targets(names)
+        details = self._describe(items, None, votes) | {"membership": met.membership}
+        newcomers = self._roster.newcomers(names, self._place(names), met.counts, details, met.likely)
+        self._set_roster(self._roster.joined_by(newcomers))
+
+    def _learn_behaviours(self, team, cv):
+        """Fit the clusterer, if any; returns the memberships of the experts as details of the roster."""
+        self.clusterer_ = None
+        if self.clusterer is None:
+            return {}
+        self._prepare_sight(team, cv)
+        X, votes = self._shown(team.annotated), team.annotations  # behaviours need no truth
+        self.clusterer_ = fit_clusterer(self.clusterer, X, votes, self._seed, team.weights)
+        return {"membership": expert_membership(self.clusterer_, X, votes)}

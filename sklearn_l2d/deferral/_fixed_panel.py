@@ -23,7 +23,8 @@ class FixedPanelDeferrer(TallyMixin, SeveralAnswersDeferrer):
 
     A subclass learns in `_learn(team)`, as `BaseDeferrer` says, ranks the people of an item in `_order`, says in
     `_worth` what asking the first k of them is worth, for k = 0, 1, ..., and joins the classifier and answers in
-    `_fused`. It has the parameters `answers` and `max_answers`.
+    `_fused`. It has the parameter `answers` and, unless it says in `_most` how many people are asked at most,
+    `max_answers`.
 
     The number k is the one of the largest worth less k times a toll, which is 0 or set so that the requested mean
     number of answers is met.
@@ -155,8 +156,8 @@ class FixedPanelDeferrer(TallyMixin, SeveralAnswersDeferrer):
         """Refuse a mean number of answers that nobody can give."""
         if self.n_experts_ and self.answers is not None and not 0 <= self.answers <= self._most():
             raise ValueError(
-                f"answers={self.answers:g} per item, but {self.n_experts_} experts and "
-                f"max_answers={self.max_answers} make 0 to {self._most()}; change one of them."
+                f"answers={self.answers:g} per item, but {self.n_experts_} experts are asked for 0 to {self._most()}; "
+                "change it, the largest number of answers to an item, or the experts."
             )
 
     def _learn_answers(self, team):
@@ -248,7 +249,7 @@ class FixedPanelDeferrer(TallyMixin, SeveralAnswersDeferrer):
         if self.answers is not None and self.answers_ < self.answers - _SHORT:
             warn(
                 f"answers={self.answers:g} per item, but the available experts give {self.answers_:.2f} at most; "
-                "everybody who is available will be asked, up to max_answers."
+                "as many of those who are available as an item may have will be asked."
             )
 
 

@@ -14,12 +14,11 @@ from .._sklearn import HasMethods, Interval, atomic, warn
 from .._validation import check_answers
 from ._asking import FEW, Asker, Panel, Sample, Talk, draw_questions, hear_recorded
 from ._base import GATE_FEATURES
-from ._behaviours import BehavioursMixin, expert_membership, fit_clusterer
+from ._behaviours import KnownByBehaviours
 from ._duel import Duel
 from ._roster import new_roster, plain_selection
 from ._settings import error_costs, expert_prices, of_roster, share_bounds
 from ._several_answers import SeveralAnswersDeferrer, rows_by_weight
-from ._tally import TallyMixin
 
 _STOPS = "answers", "target_accuracy", "consultation_cost"
 _ONE_ANSWER = 1.0  # per item, where nothing else is requested
@@ -29,7 +28,7 @@ _ROWS_OF_PANELS = 250  # the same for panels, each with several scenarios
 _VIOLATION = 0.02  # of a bound on the workload, from which there is a warning
 
 
-class PanelDeferral(BehavioursMixin, TallyMixin, SeveralAnswersDeferrer):
+class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
     """Ask people about an item one after the other, whoever is worth most, and label it by everybody together.
 
     The classifier and all answers are joined in one posterior of the truth (see `predict_team_proba`). The next person
@@ -336,46 +335,6 @@ class PanelDeferral(BehavioursMixin, TallyMixin, SeveralAnswersDeferrer):
             asked[found.item, found.expert] = True
         return asked
 
-    @atomic
-    def onboard(self, experts, X, annotations, y=None):
-        """Add experts to the roster by what they answered, without training.
-
-        Parameters
-        ----------
-        experts : sequence of hashable, or one name
-            Names of the experts. An expert who is already on the roster is replaced.
-        X : array-like of shape (n_samples, n_features)
-            Items that they annotated.
-        annotations : array-like or DataFrame of shape (n_samples, len(experts))
-            Annotations of these experts, one column per expert, with missing entries. The rows and columns of a
-            DataFrame are matched by name.
-        y : array-like of shape (n_samples,), default=None
-            True labels, of which some may be unknown, as in `fit`. With a `clusterer`, all may be unknown: newcomers
-            are then expected to be as accurate as the experts of similar memberships until their own answers tell
-            more. Without one, they are required.
-
-        Returns
-        -------
-        self : PanelDeferral
-            The deferrer with a larger roster.
-
-        Raises
-        ------
-        ValueError
-            If the deferrer was fitted without experts, if `y` knows no truth and there is no clusterer, or if shapes or
-            labels do not match.
-        """
-        check_is_fitted(self)
-        if self.clusterer_ is None:
-            TallyMixin.onboard(self, experts, X, annotations, y)
-            return
-        names, items, votes, y = self._check_newcomers(experts, X, annotations, y)
-        met = self._meet(X, items, votes, y)
-        self._add_targets(names)
-        details = self._describe(items, None, votes) | {"membership": met.membership}
-        newcomers = self._roster.newcomers(names, self._place(names), met.counts, details, met.likely)
-        self._set_roster(self._roster.joined_by(newcomers))
-
     def explain_deferral(self, X, annotations=None):
         """Explain whom to ask about each item, and what each answer has changed.
 
@@ -587,13 +546,7 @@ class PanelDeferral(BehavioursMixin, TallyMixin, SeveralAnswersDeferrer):
         return share_bounds(None, workload, None, roster.experts, self.targets_ if hasattr(self, "targets_") else [])
 
     def _learn(self, team):
-        self.clusterer_, details = None, _new_details(self.n_experts_)
-        if self.clusterer is not None:
-            self._prepare_sight(team, self.cv)
-            X, votes = self._shown(team.annotated), team.annotations  # behaviours need no truth
-            self.clusterer_ = fit_clusterer(self.clusterer, X, votes, self._seed, team.weights)
-            details["membership"] = expert_membership(self.clusterer_, X, votes)
-        self._single_targets(**details)
+        self._single_targets(**_new_details(self.n_experts_), **self._learn_behaviours(team, self.cv))
         self._judge_classifier(team, self.cv)
         self.n_iter_, self.history_ = 0, []
 

@@ -146,7 +146,7 @@ class ProfileDeferral(FixedPanelDeferrer):
         Share of the items that each target decides, the classifier last, for `X_unlabeled` or else the labelled items.
         A target decides an item here if it is asked first.
     workload_ : ndarray of shape (n_experts,)
-        Share of the items that each expert is expected to serve. Newcomers have 0 until `recalibrate`.
+        Share of the items that each expert is expected to serve.
     n_iter_ : int
         0: only the classifier is trained.
     history_ : list

@@ -16,6 +16,7 @@ from sklearn_l2d.benchmark.experiments._answers import (
     METHODS,
     OURS,
     Task,
+    _on_a_path,
     answers_of,
     read_off,
     spend,
@@ -64,10 +65,13 @@ def test_test_items_have_answers(task):
 def test_rivals_ask_what_the_budget_allows(task, name):
     points = list(METHODS[name](task))
     answers = [point.answers for point in points]
-    most = 1 if name.startswith("confidence") else (task.annotations >= 0).sum(1).mean()
+    most = 1 if "one answer" in name else (task.annotations >= 0).sum(1).mean()
     most = min(most, answers[-1]) if "group" in name else most  # its members are fewer
     assert_allclose(answers, np.minimum(BUDGETS, most), atol=1 / len(task.y))
-    assert all((point.excess is not None) == ("CROWDLAB" in name or "fused" in name) for point in points)
+    on_a_path = METHODS[name].func is _on_a_path
+    told = "CROWDLAB" in name or "fused" in name or on_a_path
+    assert all((point.excess is not None) == told for point in points)
+    assert all((point.fit_seconds is not None) == on_a_path for point in points)
     assert points[-1].accuracy > (task.team.predict(task.X) == task.y).mean()
 
 

@@ -60,7 +60,7 @@ def test_every_deferrer_puts_all_answers_together(instance):
     silent = fitted.predict_team_proba(crowd.X, np.full_like(crowd.annotations, -1))
     sharper = fitted.predict_proba(crowd.X) ** (1 / fitted.temperature_)
     assert_allclose(silent, sharper / sharper.sum(1, keepdims=True), atol=2e-5)
-    if not hasattr(fitted, "next_expert"):  # for which it is usual that nobody has answered yet
+    if not hasattr(fitted, "replay"):  # for which it is usual that nobody has answered yet
         with pytest.raises(ValueError, match="predict_team_proba received no annotations"):
             fitted.predict_team_proba(crowd.X)
 

@@ -152,7 +152,7 @@ def test_requests_for_people_without_annotations_are_refused(instance):
     for name in REQUESTS.keys() & instance.estimator.get_params(deep=False).keys():
         for value in REQUESTS[name]:
             forgetful = without_people(instance.estimator).set_params(**{name: value})
-            if name == "answers":
+            if hasattr(forgetful, "consultation_cost"):
                 forgetful.set_params(consultation_cost=None)  # a price and a budget exclude one another
             if isinstance(forgetful.get_params().get("classifier"), LogisticRegression):
                 forgetful.set_params(classifier=Untouched())

@@ -192,7 +192,7 @@ def test_without_a_number_of_answers_nobody_is_asked_in_vain():
 
 
 def test_mistakes_are_told(team):
-    with pytest.raises(ValueError, match=r"answers=1\.5 per item.*max_answers=1 make 0 to 1"):
+    with pytest.raises(ValueError, match=r"answers=1\.5 per item, but 24 experts are asked for 0 to 1"):
         ProfileDeferral(CLASSIFIER, answers=1.5).fit(X, Y, annotations=ANSWERS)
     with pytest.raises(ValueError, match="'n_groups' parameter of ProfileDeferral"):
         fit(n_groups=0)

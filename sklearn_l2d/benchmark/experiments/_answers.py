@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...annotations import encode_votes
-from ...deferral import ConfidenceDeferral, PanelDeferral
+from ...crowd import NetClassifier
+from ...deferral import ConfidenceDeferral, ConformalDeferral, PanelDeferral
 from ...metrics import coverage_accuracy_auc
 from .._curves import COVERAGES, fit, team_point
 from .._methods import METHODS as DEFERRERS
@@ -38,6 +39,8 @@ class Task(NamedTuple):
         Fitted to `data`: the shared classifier, and what is known of the experts.
     proba : ndarray of shape (n, C)
         Calibrated probabilities of the classifier.
+    net_seconds : float
+        CPU seconds of one supervised net on the labelled items.
     """
 
     world: World
@@ -47,6 +50,7 @@ class Task(NamedTuple):
     annotations: np.ndarray
     team: ConfidenceDeferral
     proba: np.ndarray
+    net_seconds: float
 
     @classmethod
     def of(cls, world, labels):
@@ -57,15 +61,29 @@ class Task(NamedTuple):
         rows = world.test[(world.annotations[world.test] >= 0).any(1)]
         X, annotations = world.X[rows], world.annotations[rows]
         proba = team.predict_team_proba(X, np.full_like(annotations, -1))
-        return cls(world, data, X, world.y[rows], annotations, team, proba)
+        net_seconds = fit(NetClassifier(random_state=world.seed), {"X": data["X"], "y": data["y"]})
+        return cls(world, data, X, world.y[rows], annotations, team, proba, net_seconds)
 
 
 class Point(NamedTuple):
-    """What a method achieves: mean number of answers, accuracy, and mean confidence less accuracy or None."""
+    """What a method achieves.
+
+    Attributes
+    ----------
+    answers : float
+        Mean number of answers per item.
+    accuracy : float
+        Of the labels.
+    excess : float or None
+        Mean confidence less accuracy.
+    fit_seconds : float or None
+        CPU seconds of the fit, where a deferrer was fitted for this method alone.
+    """
 
     answers: float
     accuracy: float
     excess: float | None = None
+    fit_seconds: float | None = None
 
     @classmethod
     def of(cls, task, asked, labels, confidence=None):
@@ -169,19 +187,32 @@ def answers_of(annotations, asked):
     return answers
 
 
-def _panel(task):
-    world = task.world
-    behaviours = world.behaviours(2) if task.proba.shape[1] > 2 else None  # two classes have no shape of errors
-    panel = PanelDeferral(world.classifier, clusterer=behaviours, random_state=world.seed)
-    fit(panel, task.data)
-    path = panel.answers_path(_GRID, X_unlabeled=task.X, available=task.annotations >= 0)
-    return read_off(task, [system.replay(task.X, task.annotations) for system in path])
+def _panel(world):
+    behaviours = world.behaviours(2) if len(np.unique(world.y)) > 2 else None  # two classes have no shape of errors
+    return PanelDeferral(world.classifier, clusterer=behaviours, random_state=world.seed)
+
+
+def _conformal(world):
+    return ConformalDeferral(world.classifier, random_state=world.seed)
+
+
+def _on_a_path(build, most, task):
+    """Points of all budgets of a deferrer that may ask `most` people about an item, by its path of budgets.
+
+    Nothing but its threshold differs along the path. The last figure is the CPU seconds of its fit.
+    """
+    deferrer = build(task.world)
+    seconds = fit(deferrer, task.data)
+    most = min(most, task.world.n_experts)
+    path = deferrer.answers_path([b for b in _GRID if b <= most], X_unlabeled=task.X, available=task.annotations >= 0)
+    for point in read_off(task, [system.replay(task.X, task.annotations) for system in path]):
+        yield point._replace(fit_seconds=seconds)
 
 
 def read_off(task, replays):
     """Points of all budgets, on the line between the achieved numbers of answers of replays."""
-    points = sorted(Point.of(task, r.asked, r.labels, r.proba.max(1)) for r in replays)
-    answers, accuracy, excess = np.array(points).T
+    points = sorted((Point.of(task, r.asked, r.labels, r.proba.max(1)) for r in replays), key=lambda p: p[:3])
+    answers, accuracy, excess = np.array([point[:3] for point in points]).T
     for budget in BUDGETS:
         yield Point(min(budget, answers[-1]), np.interp(budget, answers, accuracy), np.interp(budget, answers, excess))
 
@@ -196,7 +227,8 @@ METHODS = {
     "confidence, one answer, fused": partial(_in_turn, _surest_person, partial(_together, "combine")),
     "CROWDLAB, random people": partial(_in_turn, _random_people, partial(_together, "crowdlab")),
     "CROWDLAB, best people": partial(_in_turn, _best_people, partial(_together, "crowdlab")),
-    OURS: _panel,
+    "conformal, one answer": partial(_on_a_path, _conformal, 1),
+    OURS: partial(_on_a_path, _panel, 4),
 }
 
 
@@ -227,6 +259,8 @@ def measure(cells):
         figures = {}
         for budget, point in zip(BUDGETS, METHODS[cell.method](task), strict=True):
             told = {name: float(value) for name, value in point._asdict().items() if value is not None}
+            if "fit_seconds" in told:
+                figures |= {"fit_seconds": told.pop("fit_seconds"), "net_seconds": task.net_seconds}
             figures |= {f"{name}@{budget}": value for name, value in told.items()}
         yield figures
 
@@ -290,7 +324,8 @@ def report(records):
         parts.append(markdown(f"Accuracy by answers per item, {dataset}, N'={size}", ["method", *_HEAD], rows))
     parts.append(_calibration(records))
     if OURS in names(records, "method"):
-        parts += [_leads(records), _losses(records), _must_reach(records)]
+        parts += [_leads(records), _areas(records), _losses(records), _must_reach(records)]
+    parts.append(_seconds(records))
     if members:
         parts.append(_members_table(members))
     return "\n".join(part for part in parts if part)
@@ -332,6 +367,48 @@ def _leads(records):
     columns = ["set", "N'", *_HEAD, "mean", f"behind by {_BEHIND} at most", "ahead in the mean"]
     note = "Difference of the same seeds (standard error), and the rival with the largest mean accuracy there."
     return markdown("The panel minus its best rival, by answers per item", columns, rows, note)
+
+
+def _areas(records):
+    """Area under the accuracy by answers per item, and the panel's lead in it over every rival."""
+    rows, width = [], BUDGETS[-1] - BUDGETS[0]
+    for dataset, size in _places(records):
+        area = {
+            method: np.trapezoid(
+                [select(records, f"accuracy@{b}", dataset=dataset, size=size, method=method) for b in BUDGETS],
+                BUDGETS,
+                axis=0,
+            )
+            / width
+            for method in names(records, "method", dataset=dataset, size=size)
+        }
+        for method, values in area.items():
+            lead = "" if method == OURS else paired(area[OURS], values)
+            ahead = np.subtract(values, area[OURS])
+            error = ahead.std(ddof=1) / np.sqrt(len(ahead)) if len(ahead) > 1 else 0.0
+            rows.append([dataset, size, method, spread(values), lead, yes(ahead.mean() <= 2 * error)])
+    columns = ["set", "N'", "method", "area", "panel - method (standard error)", "not ahead by two standard errors"]
+    note = f"Mean accuracy over {BUDGETS[0]:g} to {BUDGETS[-1]:g} answers per item, by the trapezoidal rule."
+    return markdown("Area under accuracy by answers per item", columns, rows, note)
+
+
+def _seconds(records):
+    """CPU seconds of a fit, and their ratio to those of one supervised net on the same labelled items."""
+    fitted = [r for r in records if "fit_seconds" in r]
+    if not fitted:
+        return ""
+    sets, rows = names(fitted, "dataset"), []
+    for method in names(fitted, "method"):
+        row = [method]
+        for dataset in sets:
+            ours, net = (select(fitted, f, dataset=dataset, method=method) for f in ("fit_seconds", "net_seconds"))
+            row.append(f"{np.mean(ours):.1f} ({np.median(np.divide(ours, net)):.1f})")
+        rows.append(row)
+    note = (
+        "CPU seconds, and in brackets the median ratio to one supervised net on the labelled items; mean over sizes "
+        "and seeds. The behaviours of the archive are trained once for all."
+    )
+    return markdown("Time of a fit", ["method", *sets], rows, note)
 
 
 def _losses(records):

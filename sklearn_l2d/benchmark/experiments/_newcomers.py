@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...deferral import ClusterDeferral, ConfidenceDeferral, PanelDeferral, ProfileDeferral
+from ...deferral import ClusterDeferral, ConfidenceDeferral, ConformalDeferral, PanelDeferral, ProfileDeferral
 from .._curves import fit
 from .._plan import Experiment
 from .._runner import Cell
@@ -53,6 +53,10 @@ def _profiles(world, n_groups=None):
     return ProfileDeferral(world.classifier, n_groups=n_groups, random_state=world.seed)
 
 
+def _conformal(world):
+    return ConformalDeferral(world.classifier, clusterer=world.behaviours(2), random_state=world.seed)
+
+
 def _accuracy(world):
     return ConfidenceDeferral(world.classifier, coverage=1 - _ANSWERS, random_state=world.seed)
 
@@ -61,6 +65,7 @@ RULES = {  # another rule joins by one entry
     "memberships": Rule(_panel),
     "memberships, groups": Rule(_groups),
     OURS: Rule(_profiles),
+    "conformal": Rule(_conformal),
     "shrunken accuracy": Rule(_accuracy, needs_truth=True),
     "nobody is told apart": Rule(lambda world: _profiles(world, n_groups=1)),
 }
