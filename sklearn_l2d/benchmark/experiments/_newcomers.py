@@ -80,7 +80,7 @@ class Meeting(NamedTuple):
     team : dict
         Arguments of `fit`, by the roster.
     newcomers : ndarray of int
-        Columns of the annotations.
+        Columns of the annotations, in a random order.
     met, test : ndarrays of int
         Rows that newcomers may bring labels for, and on which they are tested.
     """
@@ -95,7 +95,7 @@ class Meeting(NamedTuple):
     def of(cls, world, same_items):
         """Meeting of a world, by its seed."""
         rng = np.random.default_rng(world.seed)
-        newcomers = np.sort(rng.permutation(world.n_experts)[: world.n_experts // 2])
+        newcomers = rng.permutation(world.n_experts)[: world.n_experts // 2]  # or the abler would come first in ties
         labels = world.identified(_BY_NAME, same_items)
         labels[:, newcomers] = -1
         team = world.labelled(labels)
