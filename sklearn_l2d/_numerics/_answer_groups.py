@@ -53,10 +53,15 @@ def find_groups(counts, n_groups):
     """
     n_people, share = counts.shape[0], np.ones((counts.shape[0], 1))
     path, prior = [_settled(counts, share)], _prior_answers(counts)
-    for n in range(2, min(n_groups, n_people) + 1):
-        share = np.eye(n) if n == n_people else _with_another(counts, prior, share)
+    for _ in range(2, min(n_groups, n_people - 1) + 1):
+        share = _with_another(counts, prior, share)
         path.append(_settled(counts, share))
-    return path
+    return [*path, single_groups(counts)] if 1 < n_people <= n_groups else path
+
+
+def single_groups(counts):
+    """`Groups` of one person each; `counts` as in `find_groups`."""
+    return _settled(counts, np.eye(counts.shape[0]))
 
 
 def held_out_likelihood(fold, item, person, label, n_people, truth, n_groups):
