@@ -52,6 +52,7 @@ from sklearn_l2d.deferral import (
     BestExpert,
     ClassifierOnly,
     ClusterDeferral,
+    ComplementDeferral,
     ConfidenceDeferral,
     ConformalDeferral,
     ExpertAgnosticDeferral,
@@ -64,6 +65,7 @@ from sklearn_l2d.deferral import (
     RandomExpertDeferral,
     RankedDeferral,
     SemiSupervisedDeferral,
+    TopKDeferral,
     TwoStageDeferral,
 )
 
@@ -272,6 +274,12 @@ INSTANCES = [
         expected_failed_checks=_FOLDS,
     ),
     Instance(
+        ComplementDeferral(answer_hidden_layer_sizes=(4,), answer_epochs=3, **_GATE),
+        "deferrer",
+        grid={"complement": [False, True], "coverage": [0.2, 0.8]},
+        expected_failed_checks=_WEIGHTS,
+    ),
+    Instance(
         SemiSupervisedDeferral(
             threshold=0.5,
             answer_hidden_layer_sizes=(4,),
@@ -279,7 +287,7 @@ INSTANCES = [
             **(_GATE | {"max_epochs": 8, "lr": 0.1, "batch_size": 32}),
         ),
         "deferrer",
-        grid={"threshold": [0.3, 0.95], "unlabeled_weight": [0.0, 1.0]},
+        grid={"completion": ["fixmatch", "mixmatch"], "unlabeled_weight": [0.0, 1.0]},
         expected_failed_checks=_WEIGHTS,
     ),
     Instance(
@@ -341,13 +349,21 @@ INSTANCES = [
     Instance(
         OneStageDeferral("ova", hidden_layer_sizes=(4,), batch_size=16, max_epochs=20, dtype="float64", random_state=0),
         "deferrer",
-        grid={"lr": [0.05, 0.1]},
+        grid={"experts": ["all", "most_confident_correct"]},
         expected_failed_checks=_BATCHES,
     ),
     Instance(
         TwoStageDeferral(LogisticRegression(C=0.01), cv=2, hidden_layer_sizes=(4,), max_epochs=12, random_state=0),
         "deferrer",
         grid={"classifier__C": [0.01, 1.0], "consultation_cost": [None, 0.1]},
+        expected_failed_checks=_WEIGHTS,
+    ),
+    Instance(
+        TopKDeferral(
+            LogisticRegression(C=0.01), answers=0.5, cv=2, hidden_layer_sizes=(4,), max_epochs=12, random_state=0
+        ),
+        "deferrer",
+        grid={"answers": [0.2, 1.5], "classifier__C": [0.01, 1.0]},
         expected_failed_checks=_WEIGHTS,
     ),
     Instance(

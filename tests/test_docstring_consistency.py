@@ -18,7 +18,7 @@ VOTES = (
     "AggNetClassifier CCEMClassifier COINNet CoNALClassifier CrowdLayerClassifier GeoCrowdNet "
     "InstanceDependentCrowdNet MaxMIGClassifier TraceRegClassifier UnionNet"
 )
-EM = "ClusterDeferral ProbabilisticDeferral RandomExpertDeferral SemiSupervisedDeferral"
+EM = "ClusterDeferral ComplementDeferral ProbabilisticDeferral RandomExpertDeferral SemiSupervisedDeferral"
 NET = "module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs"
 TRAINING = "optimizer, lr, momentum, weight_decay, batch_size, max_epochs"
 
@@ -29,7 +29,9 @@ DIFFERENT = {
     },
     ("Parameters", "alpha"): {"weight of a loss, not a concentration": "OneStageDeferral"},
     ("Parameters", "answer_epochs"): {"these nets also learn from items without annotation": "SemiSupervisedDeferral"},
-    ("Parameters", "answer_hidden_layer_sizes"): {"the classifier can be one of the nets": "ProbabilisticDeferral"},
+    ("Parameters", "answer_hidden_layer_sizes"): {
+        "the classifier can be one of the nets": "ComplementDeferral ProbabilisticDeferral"
+    },
     ("Parameters", "classifier"): {"it needs weights": "RaykarClassifier"},
     ("Parameters", "answers"): {
         "at most one answer": "ConformalDeferral",
@@ -43,12 +45,14 @@ DIFFERENT = {
     },
     ("Parameters", "class_weight"): {
         "a gate and the default classifier": "ClusterDeferral RandomExpertDeferral SemiSupervisedDeferral",
-        "a gate, the experts' nets and the default classifier": "ProbabilisticDeferral",
+        "a gate, the experts' nets and the default classifier": "ComplementDeferral ProbabilisticDeferral",
     },
     ("Parameters", "consultation_cost"): {
         "the cost must not be negative, and is not in the loss": "OneStageDeferral",
         "the cost must not be negative, and is in the loss": "TwoStageDeferral",
+        "the cost must not be negative, and adds up over a panel": "TopKDeferral",
         "targets have no cost of their own": "PanelDeferral",
+        "options have no cost of their own": "ComplementDeferral",
     },
     ("Parameters", "confidence_level"): {
         "of the share of errors": "PanelDeferral",
@@ -60,7 +64,7 @@ DIFFERENT = {
         "there is no gate, but prediction sets": "ConformalDeferral",
         "there is no gate, but a weight of the classifier": "PanelDeferral",
         "a number of groups is chosen, too": "ProfileDeferral",
-        "the folds are for the training of the net": "ExpertAgnosticDeferral TwoStageDeferral",
+        "the folds are for the training of the net": "ExpertAgnosticDeferral TopKDeferral TwoStageDeferral",
     },
     ("Parameters", "hidden_layer_sizes"): {
         "there is no module that takes their place": "ExpertAgnosticDeferral",
@@ -88,20 +92,21 @@ DIFFERENT = {
         "starts, shuffling and examples": "PopulationExpertEncoder",
         "folds, clusterer, grouping, gate, draws and classifier": "ClusterDeferral",
         "folds, gate, draws and classifier": "RandomExpertDeferral",
-        "folds, nets, gate, draws and classifier": "ProbabilisticDeferral",
+        "folds, nets, gate, draws and classifier": "ComplementDeferral ProbabilisticDeferral",
         "folds, nets, views, gate, draws and classifier": "SemiSupervisedDeferral",
         "folds, draws and classifier": "ConfidenceDeferral",
         "folds, clusterer and classifier": "ConformalDeferral",
         "folds, held-out items, clusterer, drawn answers, turns and classifier": "PanelDeferral",
         "folds, net, draws and classifier": "ExpertAgnosticDeferral TwoStageDeferral",
         "folds and classifier": "ProfileDeferral",
+        "folds, nets and classifier": "TopKDeferral",
         "net and draws": "MixtureOfExpertsDeferral OneStageDeferral",
         "net, examples and draws": "PopulationDeferral",
         "the deferrer that is wrapped": "RankedDeferral",
     },
     ("Parameters", "warm_start"): {
         "all nets continue": "AnnotatorLDA",
-        "some nets do not continue": "ProbabilisticDeferral SemiSupervisedDeferral",
+        "some nets do not continue": "ComplementDeferral ProbabilisticDeferral SemiSupervisedDeferral",
     },
     ("Parameters", "tol"): {"the objective has a unit": "RaykarClassifier"},
     ("Parameters", "weight"): {
@@ -114,8 +119,8 @@ DIFFERENT = {
     ("Parameters", NET): {
         "its own default of batch_size": "MixtureOfExpertsDeferral",
         "its own default of weight_decay": "OneStageDeferral",
-        "its own default of hidden_layer_sizes": "TwoStageDeferral",
-        "the experts' nets have some of them": "ProbabilisticDeferral SemiSupervisedDeferral",
+        "its own default of hidden_layer_sizes": "TopKDeferral TwoStageDeferral",
+        "the experts' nets have some of them": "ComplementDeferral ProbabilisticDeferral SemiSupervisedDeferral",
     },
     ("Attributes", "classes_"): {
         "a clusterer can be frozen, too": "ClusterDeferral",
@@ -143,6 +148,7 @@ DIFFERENT = {
         "the E-step has figures, too": EM,
         "it is that of the deferrer": "RankedDeferral",
         "the loss has a unit": "AnnotatorLDA",
+        "there are two nets": "TopKDeferral",
         "there are no epochs": "FuzzyCMeans",
     },
     ("Attributes", "labels_"): {"experts are clustered, not rows": "AgreementClustering"},
@@ -155,10 +161,12 @@ DIFFERENT = {
         "another phase is included": "PopulationDeferral PopulationExpertEncoder",
         "the phase of the consensus is included": "AnnotatorLDA",
         "they are those of the deferrer": "RankedDeferral",
+        "there are two nets": "TopKDeferral",
         "there are no epochs": "FuzzyCMeans",
     },
     ("Attributes", "net_"): {
         "there is none without experts": "ExpertAgnosticDeferral TwoStageDeferral",
+        "there are two": "TopKDeferral",
         "there are several": "AnnotatorLDA",
     },
     ("Attributes", "offsets_"): {
@@ -169,18 +177,19 @@ DIFFERENT = {
     ("Attributes", "target_shares_"): {
         "newcomers are targets": "ExpertAgnosticDeferral PopulationDeferral",
         "newcomers are targets, and there is recalibrate": "ConfidenceDeferral ConformalDeferral",
-        "it is only asked first": "PanelDeferral",
+        "it is only asked first": "PanelDeferral TopKDeferral",
         "it is only asked first, and no newcomer is a target": "ProfileDeferral",
     },
     ("Attributes", "targets_"): {
         "newcomers are targets": "BestExpert ConfidenceDeferral ConformalDeferral ExpertAgnosticDeferral "
-        "PanelDeferral PopulationDeferral",
+        "PanelDeferral PopulationDeferral TopKDeferral",
         "all experts are one target": "ClassifierOnly RandomExpertDeferral",
         "groups are targets": "ClusterDeferral",
         "groups are in order": "ProfileDeferral",
+        "experts are two targets": "ComplementDeferral",
         "they are those of the deferrer": "RankedDeferral",
     },
-    ("Attributes", "toll_"): {"a prediction set has a threshold": "ConformalDeferral"},
+    ("Attributes", "toll_"): {"it is not a cost": "ConformalDeferral", "there is no other cost": "ProfileDeferral"},
     ("Attributes", "weights_"): {"they are whole matrices": "CoNALClassifier"},
     ("Attributes", "temperature_"): {
         "there is no calibration": "BestExpert ClassifierOnly MixtureOfExpertsDeferral OneStageDeferral "
@@ -268,7 +277,7 @@ METHODS_DIFFERENT = {
         "a panel says that they may be some": "Shift.next_expert",
         "the experts are known": "SeveralAnswersDeferrer.score BaseDeferrer.predict_team "
         "BaseDeferrer.predict_team_proba BaseDeferrer.score "
-        "GatedDeferrer.partial_fit",
+        "GatedDeferrer.partial_fit ComplementDeferral.join_answers DeferrerWrapper.join_answers",
     },
     "decision": {
         "there are probabilities": "BaseDeferrer.predict_team_proba",

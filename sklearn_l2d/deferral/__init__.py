@@ -3,6 +3,7 @@
 from ._best_expert import BestExpert
 from ._classifier_only import ClassifierOnly
 from ._cluster_deferral import ClusterDeferral
+from ._complement_deferral import ComplementDeferral
 from ._confidence_deferral import ConfidenceDeferral
 from ._conformal_deferral import ConformalDeferral
 from ._expert_agnostic_deferral import ExpertAgnosticDeferral
@@ -16,12 +17,14 @@ from ._random_expert_deferral import RandomExpertDeferral
 from ._ranked_deferral import RankedDeferral
 from ._semi_supervised_deferral import SemiSupervisedDeferral
 from ._shift import Shift
+from ._top_k_deferral import TopKDeferral
 from ._two_stage import TwoStageDeferral
 
 __all__ = [
     "BestExpert",
     "ClassifierOnly",
     "ClusterDeferral",
+    "ComplementDeferral",
     "ConfidenceDeferral",
     "ConformalDeferral",
     "ExpertAgnosticDeferral",
@@ -35,5 +38,6 @@ __all__ = [
     "RankedDeferral",
     "SemiSupervisedDeferral",
     "Shift",
+    "TopKDeferral",
     "TwoStageDeferral",
 ]

@@ -135,6 +135,9 @@ class FixedPanelDeferrer(TallyMixin, SeveralAnswersDeferrer):
 
     # Hooks of a subclass.
 
+    def _learn_worth(self, team):
+        """Learn what `_worth` needs beyond `_learn`, when all that `_fused` needs is known; by default nothing."""
+
     def _order(self, items, available, n_most):
         """People (n, n_most) in the order in which they would be asked, -1 after the last.
 
@@ -162,6 +165,7 @@ class FixedPanelDeferrer(TallyMixin, SeveralAnswersDeferrer):
 
     def _learn_answers(self, team):
         super()._learn_answers(team)
+        self._learn_worth(team)
         items = team.items
         if team.unlabeled is not None:
             items = team.unlabeled
@@ -242,10 +246,10 @@ class FixedPanelDeferrer(TallyMixin, SeveralAnswersDeferrer):
     def _set_toll(self, questions):
         """Set the toll at which the requested number of questions is asked, and report what follows."""
         self.toll_ = 0.0 if self.answers is None else questions.threshold(self.answers)
-        self.workload_ = questions.loads(self.toll_, self.n_experts_)
+        self._report_shares(self._first_shares(questions, self.toll_))
+        self.workload_ = questions.loads(self.toll_, self.n_experts_)  # every answer is work, not only the first
         self.answers_ = float(self.workload_.sum())
         self._roster = self._roster._replace(details=self._roster.details | {"load": self.workload_})
-        self._report_shares(self._first_shares(questions, self.toll_))
         if self.answers is not None and self.answers_ < self.answers - _SHORT:
             warn(
                 f"answers={self.answers:g} per item, but the available experts give {self.answers_:.2f} at most; "

@@ -69,6 +69,52 @@ class SurrogateNet(Net):
         return (weight * self.row_loss(logits, value)).mean()
 
 
+def train_surrogate(
+    params, team, value, row_loss, n_outputs, seed, *, label="surrogate loss", from_zero=False, first_loss=None
+):
+    """Train a net on a loss of the labelled rows of a team.
+
+    Parameters
+    ----------
+    params : dict
+        Parameters of a deferrer that has those of a net and `class_weight`.
+    team : Team
+        Its items are what the net sees.
+    value : AnswerTable or ndarray of shape (n, n_values)
+        What `row_loss` compares the logits with.
+    row_loss : callable
+        Of logits and values.
+    n_outputs : int
+        Number of logits.
+    seed : int
+        Seed of the initial weights and the batches.
+    label : str
+        Name of the phase.
+    from_zero : bool
+        Whether the outputs of a perceptron begin with 0.
+    first_loss : callable or None
+        The loss of the first quarter of the epochs, where that is another one.
+
+    Returns
+    -------
+    net : SurrogateNet
+        The trained net.
+    history : list of dict
+        Phase, loss and duration of every epoch.
+    """
+    module = partial(Single, ensemble_for(params, team.items.array, n_outputs), from_zero=from_zero)
+    net = build_net(SurrogateNet, module, params, seed, row_loss=row_loss)
+    weight = row_weights(params["class_weight"], team.y, team.weight_if_any)
+    rows = net.rows(team.items.array, value, (weight / weight.mean()).astype(params["dtype"]))
+    n_epochs = params["max_epochs"]
+
+    def choose_loss(epoch):
+        net.row_loss = row_loss if first_loss is None or epoch >= n_epochs // 4 else first_loss
+        return label
+
+    return net, train(net, rows, n_epochs, seed=seed, verbose=params["verbose"], on_epoch=choose_loss)
+
+
 class SurrogateDeferrer(BaseDeferrer):
     """Base of the deferrers that train one net on a surrogate of the team's loss; every expert is a target.
 
@@ -127,21 +173,20 @@ class SurrogateDeferrer(BaseDeferrer):
     def _array_form(self):
         return {"dtype": self.dtype, "allow_nd": self.module is not None}
 
-    def _train(self, team, worth, row_loss, n_outputs, before=None, after=None):
+    def _train(self, team, worth, row_loss, n_outputs, before=None, after=None, first_loss=None):
         """Train a net on the value of each option on each row; set the targets and the attributes of the net.
 
-        `worth` are the values (n_answers,) of the answers, `before` and `after` those of the other options.
+        `worth` are the values (n_answers,) of the answers, `before` and `after` those of the other options. The first
+        quarter of the epochs has the loss `first_loss`, if it is given.
         """
         self._single_targets()
         self._silent = team.votes.n_answers == 0
         value = AnswerTable(team.votes, worth.astype(self.dtype), np.nan, before, after).if_large()
         params = self.get_params(deep=False)
-        module = partial(Single, ensemble_for(params, team.items.array, n_outputs))
-        net = build_net(SurrogateNet, module, params, self._seed, row_loss=row_loss)
-        weight = row_weights(self.class_weight, team.y, team.weight_if_any)
-        rows = net.rows(team.items.array, value, (weight / weight.mean()).astype(self.dtype))
-        self.history_ = train(net, rows, self.max_epochs, seed=self._seed, verbose=self.verbose, label="surrogate loss")
-        self.net_, self.n_iter_ = net, len(self.history_)
+        self.net_, self.history_ = train_surrogate(
+            params, team, value, row_loss, n_outputs, self._seed, first_loss=first_loss
+        )
+        self.n_iter_ = len(self.history_)
 
     def _option_scores(self, logits):
         """Scores (n, n_targets + 1) from the logits of the net, the classifier last."""
@@ -166,7 +211,9 @@ class JointDeferrer(SurrogateDeferrer):
 
     def _learn(self, team):
         truth = np.eye(len(self.classes_), dtype=self.dtype)[team.y_codes]
-        self._train(team, self._worth(team), self._row_loss(), self._n_outputs(), before=truth)
+        self._train(
+            team, self._worth(team), self._row_loss(), self._n_outputs(), before=truth, first_loss=self._first_loss()
+        )
         self.classifier_ = FirstOutputs(self.net_, self.classes_, self._link(), self.dtype)
         self.temperature_ = 1.0
         self._measure_shares(team)
@@ -181,6 +228,10 @@ class JointDeferrer(SurrogateDeferrer):
     def _row_loss(self):
         """Loss of `_torch._losses` as a function of logits and values."""
         raise NotImplementedError
+
+    def _first_loss(self):
+        """Loss of the first quarter of the epochs."""
+        return self._row_loss()
 
     def _n_outputs(self):
         return len(self.classes_) + len(self.experts_)
@@ -221,6 +272,30 @@ class FirstOutputs:
 
     def _logits(self, items):
         return predict_logits(self.net, items, len(self.classes_))
+
+
+def agent_values(team, proba, price):
+    """What experts and a classifier are worth in a loss that is to be weighed by values of at least 0.
+
+    Parameters
+    ----------
+    team : Team
+        n labelled items with n_answers answers.
+    proba : ndarray of shape (n, C)
+        Probabilities of the classifier on items that it does not know.
+    price : ndarray of shape (M,)
+        Costs of asking, in errors.
+
+    Returns
+    -------
+    answers : ndarray of shape (n_answers,)
+        ``1(right) - price_j + c``, with c the largest price.
+    classifier : ndarray of shape (n, 1)
+        ``1(right) + c``.
+    """
+    dearest = price.max(initial=0.0)  # keeps the values from being negative
+    right = proba.argmax(1) == team.y_codes
+    return right_answers(team) - price[team.votes.annotator] + dearest, right[:, None] + dearest
 
 
 def right_answers(team):

@@ -6,7 +6,7 @@ from typing import ClassVar
 from .._sklearn import HasMethods, Interval
 from .._torch._losses import softmax_loss
 from ._base import GATE_FEATURES
-from ._surrogate import SurrogateDeferrer, check_prices, right_answers
+from ._surrogate import SurrogateDeferrer, agent_values, check_prices
 
 
 class TwoStageDeferral(SurrogateDeferrer):
@@ -200,10 +200,8 @@ class TwoStageDeferral(SurrogateDeferrer):
     def _learn(self, team):
         self._prepare_sight(team, self.cv)
         price, proba = check_prices(self.consultation_cost, self.experts_), self._judge_classifier(team, self.cv)
-        worth = right_answers(team) - price[team.votes.annotator]
-        classifier = (proba.argmax(1) == team.y_codes)[:, None] * 1.0
-        dearest = price.max()  # keeps the values from being negative
-        self._train(team, worth + dearest, softmax_loss, self.n_experts_ + 1, after=classifier + dearest)
+        answers, classifier = agent_values(team, proba, price)
+        self._train(team, answers, softmax_loss, self.n_experts_ + 1, after=classifier)
         self._measure_shares(team)
 
     def _fit_nobody(self, team):
