@@ -321,7 +321,7 @@ class ProfileDeferral(FixedPanelDeferrer):
         super()._fit_nobody(team)
         self.group_likelihood_, self._group_model, self._group_weight = np.empty(0), None, np.empty(0)
 
-    def _answering(self, votes):
+    def _counted_as(self, votes):
         return self._group_model, placed(votes, self._target_of(np.arange(self.n_experts_)), self.targets_)
 
     def _order(self, items, available, n_most):
