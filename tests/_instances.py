@@ -62,6 +62,7 @@ from sklearn_l2d.deferral import (
     PanelDeferral,
     PopulationDeferral,
     ProbabilisticDeferral,
+    ProfileDeferral,
     RandomExpertDeferral,
     RankedDeferral,
     SemiSupervisedDeferral,
@@ -340,6 +341,12 @@ INSTANCES = [
         ),
         "deferrer",
         grid={"answers": [0.2, 1.5], "complement": [True, False]},
+        expected_failed_checks=_FOLDS,
+    ),
+    Instance(
+        ProfileDeferral(LogisticRegression(), max_groups=3, answers=0.5, cv=2, random_state=0),
+        "deferrer",
+        grid={"answers": [0.2, 0.8], "n_groups": [1, 2]},
         expected_failed_checks=_FOLDS,
     ),
     Instance(

@@ -775,7 +775,12 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         def shape_of(rows, some):
             return self._answer_shape(items[rows], some)
 
-        return fused_proba(self._roster.answer_model, self._exponents, np.log(proba), votes, shape_of)
+        model, votes = self._counted_as(votes)
+        return fused_proba(model, self._exponents, np.log(proba), votes, shape_of)
+
+    def _counted_as(self, votes):
+        """`AnswerModel` by which answers are joined, and the votes as by those whom it knows: mostly the experts."""
+        return self._roster.answer_model, votes
 
     def _as_taken(self, items, deferral, votes):
         """Answers to items as their targets, by codes (n,), take them: each with the label that it leads to."""
@@ -835,8 +840,9 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         proba = self._classifier_proba(team.items[rows]) if log_prior is None else np.exp(log_prior)
         self._crowdlab = fit_crowdlab(some.item, some.label, proba, team.y_codes[rows], model.center, weight[rows])
         shape = self._answer_shape(team.items[rows], some)
+        model, some = self._counted_as(some)
         model, self._exponents = learn_weights(model, some, truth[rows], log_prior, shape, self._seed)
-        self._roster = self._roster.who_answer(model)
+        self._roster = self._roster.who_answer(self._roster.answering._replace(share=model.share))
 
     def _count_answers(self, team):
         """Learn how the experts answer by all their answers, as soon as the classifier and its temperature are known.
