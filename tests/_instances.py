@@ -405,7 +405,7 @@ INSTANCES = [
             random_state=0,
         ),
         "deferrer",
-        grid={"classifier__C": [0.01, 1.0], "experts_per_step": [2, 10]},
+        grid={"state": ["class", "role"], "experts_per_step": [2, 10]},
         expected_failed_checks=_FOLDS,
     ),
 ]
