@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, diags_array
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
 from ._answers import expected_likelihood
 from ._matrices import ragged_rows, row_blocks, row_chunks
@@ -220,7 +220,11 @@ def combined_evidence(votes, y_codes, classifier_proba, log_likelihood, price, f
     item, expert = votes.item.astype(np.intp), votes.annotator.astype(np.intp)
     alone = classifier_proba[np.arange(len(y_codes)), y_codes].clip(floor, 1 - floor)
     log_proba, truth, n_classes = np.log(classifier_proba), y_codes[item], classifier_proba.shape[1]
-    together = joined_likelihood(log_proba, item, log_likelihood, y_codes, np.eye(n_classes)).clip(floor, 1 - floor)
+    together = np.empty(len(item))
+    for some in row_blocks(len(item), n_classes):
+        fused = log_softmax(log_proba[item[some]] + log_likelihood[some], axis=1)
+        together[some] = fused[np.arange(len(fused)), truth[some]]
+    together = np.exp(together).clip(floor, 1 - floor)
     n_answers = np.bincount(truth, minlength=n_classes)
     mean = (np.bincount(truth, together, n_classes) + 1) / (n_answers + 2)
     return Evidence(
@@ -228,8 +232,8 @@ def combined_evidence(votes, y_codes, classifier_proba, log_likelihood, price, f
     )
 
 
-def joined_likelihood(log_proba, item, log_likelihood, y_codes, likelihood):
-    """Likelihood (n_answers,) of the truth of each answered item by the classifier and this one answer together.
+def joined_likelihood(log_proba, item, log_likelihood, y_codes, likelihood, cost=None):
+    """Likelihood (n_answers,) of the truth of each answered item given the label by the classifier and this one answer.
 
     Parameters
     ----------
@@ -243,22 +247,23 @@ def joined_likelihood(log_proba, item, log_likelihood, y_codes, likelihood):
         True classes.
     likelihood : ndarray of shape (C, C)
         Of the truth given a label, as returned by `answer_likelihood`.
+    cost : ndarray of shape (C, C), default=None
+        Cost of deciding for the class of the column where that of the row is true; None if every error costs 1.
     """
-    joined = np.empty(len(item))
+    label = np.empty(len(item), dtype=np.intp)
     for some in row_blocks(len(item), log_proba.shape[1]):
-        fused = np.exp(log_softmax(log_proba[item[some]] + log_likelihood[some], axis=1))
-        joined[some] = expected_likelihood(fused, y_codes[item[some]], likelihood)
-    return joined
+        label[some] = _decided(softmax(log_proba[item[some]] + log_likelihood[some], axis=1).T, cost)
+    return likelihood[y_codes[item], label]
 
 
-def absent_joined_likelihood(proba, y_codes, answering, likelihood):
+def absent_joined_likelihood(proba, y_codes, answering, likelihood, cost=None):
     """As `joined_likelihood`, integrated over an answer that was not given: (n, M) for M people.
 
     Parameters
     ----------
     proba : ndarray of shape (n, C)
         Class probabilities of the classifier.
-    y_codes, likelihood
+    y_codes, likelihood, cost
         As in `joined_likelihood`.
     answering : ndarray of shape (C, M, C)
         Probabilities of the answers (last) of M people, given the truth (first).
@@ -266,10 +271,15 @@ def absent_joined_likelihood(proba, y_codes, answering, likelihood):
     n_classes, n_people = answering.shape[:2]
     flat, absent = answering.reshape(n_classes, -1), np.empty((len(proba), n_people))
     for rows in row_chunks(len(proba), flat.size):
-        joint = proba[rows].T[:, :, None] * flat[:, None]
-        worth = (likelihood[y_codes[rows]].T[:, :, None] * joint).sum(0) / joint.sum(0)
-        absent[rows] = (flat[y_codes[rows]] * worth).reshape(-1, n_people, n_classes).sum(2)
+        y = y_codes[rows]
+        label = _decided(proba[rows].T[:, :, None] * flat[:, None], cost)
+        absent[rows] = (flat[y] * likelihood[y[:, None], label]).reshape(-1, n_people, n_classes).sum(2)
     return absent
+
+
+def _decided(joint, cost):
+    """Labels by (joint) probabilities (C, ...) of the truth."""
+    return joint.argmax(0) if cost is None else np.tensordot(cost.T, joint, 1).argmin(0)
 
 
 def absent_likelihood(likelihood, correctness):

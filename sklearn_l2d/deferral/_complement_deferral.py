@@ -403,11 +403,11 @@ class ComplementDeferral(ProbabilisticDeferral):
         return self._table(make, (len(y_codes), n_targets + 1))
 
     def _joined(self, votes, y_codes, proba, counted):
-        """Function of rows: the likelihood of the truth by the classifier and each expert together."""
+        """Function of rows: the likelihood of the truth given the label by the classifier and each expert."""
         likelihood, model = self._answer_likelihood(), self._how_they_answer()
         answering, left_out = answering_likelihood(model), self._left_out(y_codes, counted)
         log_proba, answers = np.log(proba), AnswerRows(votes)
-        n_experts = votes.shape[1]
+        n_experts, cost = votes.shape[1], self._decision_cost()
 
         def make(rows):
             row, who, label = answers[rows].T
@@ -415,11 +415,11 @@ class ComplementDeferral(ProbabilisticDeferral):
             if self.missing == "naive":
                 joined = np.full((len(y_of), n_experts), NEVER)
             elif len(row) < len(y_of) * n_experts:
-                joined = absent_joined_likelihood(proba_of, y_of, answering, likelihood)
+                joined = absent_joined_likelihood(proba_of, y_of, answering, likelihood, cost)
             else:
                 joined = np.empty((len(y_of), n_experts))
             told = answer_log_likelihood(model, who, label, None, None if left_out is None else left_out[rows][row])
-            joined[row, who] = joined_likelihood(log_proba[rows], row, told, y_of, likelihood)
+            joined[row, who] = joined_likelihood(log_proba[rows], row, told, y_of, likelihood, cost)
             return joined
 
         return make

@@ -253,24 +253,33 @@ def test_evidence_of_an_answer_has_not_seen_it(kind, weight):
     got = np.asarray(deferrer._log_likelihood(deferrer._check_items(X_few), votes, y, proba, nothing, weights))
     got = got[:, -4:-1][votes.item, votes.annotator]
     told = judged_by_the_others(deferrer, votes, y, weights)
-    expected = proba[votes.item] * np.exp(told)
-    expected = (expected / expected.sum(1, keepdims=True))[np.arange(len(told)), y[votes.item]]
-    expected = expected.clip(0.001, 0.999) if kind is ClusterDeferral else 0.999 * expected + 0.001 * (1 - expected)
+    fused, truth = proba[votes.item] * np.exp(told), y[votes.item]
+    if kind is ClusterDeferral:  # how probable the truth is, else whether the label is right
+        expected = (fused / fused.sum(1, keepdims=True))[np.arange(len(told)), truth].clip(0.001, 0.999)
+    else:
+        expected = np.where(fused.argmax(1) == truth, 0.999, 0.001)
+        alone = proba[votes.item].argmax(1)
+        assert (fused.argmax(1) != alone).any()
+        assert (fused.argmax(1) != votes.label).any()
     assert_allclose(np.exp(got), expected, rtol=1e-6)
 
 
-def test_missing_answers_are_integrated_out_by_the_answer_model():
+@pytest.mark.parametrize(
+    "cost", [None, np.random.default_rng(1).uniform(size=(4, 4)) * (1 - np.eye(4))], ids=["0-1", "cost"]
+)
+def test_missing_answers_are_integrated_out_by_the_answer_model(cost):
     rng = np.random.default_rng(0)
     proba, y = rng.dirichlet(np.ones(4), 5), rng.integers(4, size=5)
     rows = rng.dirichlet(np.ones(4), (4, 3))  # truth, expert
-    likelihood = answer_likelihood(4, 0.01)
+    likelihood = answer_likelihood(4, 0.01, cost)
     expected = np.zeros((5, 3))
     for i in range(5):
         for m in range(3):
             for answer in range(4):
                 fused = proba[i] * rows[:, m, answer]
-                expected[i, m] += rows[y[i], m, answer] * (likelihood[y[i]] @ fused) / fused.sum()
-    assert_allclose(absent_joined_likelihood(proba, y, rows, likelihood), expected)
+                label = fused.argmax() if cost is None else (fused @ cost).argmin()
+                expected[i, m] += rows[y[i], m, answer] * likelihood[y[i], label]
+    assert_allclose(absent_joined_likelihood(proba, y, rows, likelihood, cost), expected)
 
 
 def test_the_gate_starts_from_how_often_each_option_is_expected_to_be_right(fitted):
