@@ -13,17 +13,19 @@ from _report import run, table
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, logit, logsumexp
 
-from sklearn_l2d._numerics import _answer_model
+from sklearn_l2d._numerics import _answer_model, _fusion
 from sklearn_l2d._numerics._answer_model import answer_log_likelihood, fit_answer_model
 from sklearn_l2d._numerics._fusion import _CORRELATION, _SPREAD
 from sklearn_l2d.annotations import encode_votes
 from sklearn_l2d.benchmark._tables import standard_error
 from sklearn_l2d.benchmark._worlds import SETS
+from sklearn_l2d.benchmark.experiments import _answers
 from sklearn_l2d.deferral._classifier import fit_classifier, judge_classifier, tempered_proba
 
 CHOSEN = "cue_conflict", "music_genre", "medical_relation_treat"
 N_ANSWERS = 1, 2, 3
 SIZE = 25
+GRID = 0.25, 0.5, 0.9, 1, 1.1, 1.5, 2, 3  # answers per item that panels are asked for
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 LOWEST = 1e-4
 
@@ -242,6 +244,32 @@ def calibration(seeds):
         table(f"{name}, N'={SIZE}", columns, rows)
 
 
+def asking(seeds):
+    """The same of a panel that chooses whom to ask, with each of the two priors and without."""
+    enough, grid = _answer_model._ENOUGH_EXPERTS, _answers._GRID
+    _answers._GRID = GRID
+    for name in CHOSEN[:2]:
+        figures = {}
+        for seed in seeds:
+            world = SETS[name].build(seed)
+            task = _answers.Task.of(world, world.identified(SIZE, SETS[name].same_items))
+            for least, of_people in ((np.inf, "one Beta"), (enough, "one or two")):
+                for spread, of_r in ((np.inf, "no"), (_SPREAD, "yes")):
+                    _answer_model._ENOUGH_EXPERTS, _fusion._SPREAD = least, spread
+                    points = list(_answers.METHODS["panel"](task))
+                    figures.setdefault((of_people, of_r), []).append(points)
+            _answer_model._ENOUGH_EXPERTS, _fusion._SPREAD = enough, _SPREAD
+        rows = []
+        for key, of_seeds in figures.items():
+            _, accuracy, excess = np.transpose(np.array(of_seeds, dtype=float), (2, 1, 0))
+            cells = [f"{values.mean():+.3f} ({standard_error(values):.3f})" for values in excess[2:]]
+            rows.append([*key, *cells, *accuracy[2:].mean(1)])
+        columns = [f"{what}, {b:g}" for what in ("excess", "accuracy") for b in _answers.BUDGETS[2:]]
+        columns = ["prior of accuracy", "prior of r", *columns]
+        table(f"A panel, by answers per item, {name}, N'={SIZE}", columns, rows)
+    _answers._GRID = grid
+
+
 def one_world(world_set, seed):
     """Excess, log loss and accuracy by whom was asked, the prior of accuracy, and the form."""
     world = world_set.build(seed)
@@ -300,7 +328,7 @@ def judged(form, answers, order, point):
 
 if __name__ == "__main__":
     run(
-        {"calibration": calibration},
+        {"calibration": calibration, "asking": asking},
         "Dependence of answers on one another and on the classifier",
         "Excess is mean confidence minus accuracy (standard error over seeds) on the items with T answers or more, by "
         "random people or by those who are expected to be the most accurate; log loss and accuracy are means. The "
