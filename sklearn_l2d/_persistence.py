@@ -23,7 +23,7 @@ _PACKAGES = "numpy", "scikit-learn", "scipy", "skops", "torch"
 _KNOWN = {
     f"{module}.{name}"
     for module, names in {
-        "sklearn_l2d._numerics._answer_model": ["AnswerModel"],
+        "sklearn_l2d._numerics._answer_model": ["AnswerModel", "People"],
         "sklearn_l2d._numerics._crowdlab": ["Crowdlab"],
         "sklearn_l2d._numerics._fusion": ["Exponents"],
         "sklearn_l2d._torch._annotator_modules": [
