@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._annotated_target import matched_target
 from .._encoding import check_row_count, sparse_counts
+from .._numerics._concentration import exact_items, learn_concentration
 from .._numerics._dirichlet_membership import average_membership, variational_membership
 from .._numerics._item_information import most_informative
 from .._numerics._marginal_likelihood import check_alpha, is_whole, likelihood_method, log_marginal
@@ -27,6 +28,8 @@ from .._torch._seeding import own_state
 from .._validation import answers_among, votes_beside, weighted_rows
 from ..annotations import encode_counts
 
+_SHARE = 0.1  # of the labels of an expert that the prior counts as, by default
+_ALPHA_EPOCHS = 5  # of EM until alpha is learnt anew
 _IDLE = 0.01  # clusters below this share of the votes are idle; clusters below this distance answer alike
 
 
@@ -108,6 +111,21 @@ def drop_consensus(net):
     net.module_.phase, net.module_.consensus = "em", None
     net.module = partial(Behaviours, *net.module.args[:2], False)  # from which a pickle builds it anew
     net.initialize_optimizer()
+
+
+def set_alpha(net, alpha):
+    """Change the concentration of a net."""
+    net.alpha = alpha
+    net.context = net.context | {"alpha": alpha}  # from which a pickle builds it anew
+
+
+def learnt_alpha(net, data, items, mean):
+    """Concentration by the exact likelihood of the votes on some `items`, under the behaviours as they are."""
+    log_f = [
+        gather(log_proba, net.tensor(data.labels[items[rows]])).cpu().numpy()
+        for rows, log_proba in predict_batches(net.module_.members, data.X[items], net.device)
+    ]
+    return learn_concentration(np.concatenate(log_f), data.votes[items], mean)
 
 
 @own_state(grad=False)
@@ -206,6 +224,17 @@ def one_column(annotations):
     return table
 
 
+def pseudo_counts(strength, weights, n_labels):
+    """Dirichlet pseudo-counts (M, K) of experts with `n_labels` (M,) each, in proportion to `weights` (K,).
+
+    A number is the same for all. "auto" is a share of the labels of each: what a fixed number takes from the membership
+    of an expert depends on how many labels there are, so that it ranks experts by their labels instead of by their
+    answers.
+    """
+    total = _SHARE * n_labels if isinstance(strength, str) else np.full(len(n_labels), float(strength))
+    return total[:, None] * weights
+
+
 def solve_membership(method, log_f, expert, n_experts, *, prior, alpha, start, n_iter):
     """Memberships (M, K) of the experts; undefined for an expert without annotations.
 
@@ -217,7 +246,7 @@ def solve_membership(method, log_f, expert, n_experts, *, prior, alpha, start, n
         As returned by `observed_log_proba`.
     n_experts : int
         M.
-    prior : ndarray of shape (K,)
+    prior : ndarray of shape (M, K)
         Dirichlet pseudo-counts, for "map".
     alpha : ndarray of shape (K,)
         Concentration of the items' mixtures, for "average".
@@ -258,7 +287,11 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
 
     alpha : float or array-like of shape (n_clusters,), default=50.0
         Dirichlet concentration of the items' mixtures. With large values, every item is annotated by the same mixture
-        of behaviours.
+        of behaviours. With `learn_alpha`, the mean of its prior.
+
+    learn_alpha : bool, default=False
+        Whether `fit` learns the concentration of each cluster, by the exact likelihood of the votes and a Gamma prior
+        of shape 1.
 
     init : {"consensus", "random"}, default="consensus"
         "consensus" trains one net on the mean label distribution first and then holds the behaviours to sharpened and
@@ -310,8 +343,11 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         optimality. "variational" is Algorithm 1 of the paper, whose softness depends on where it starts and when it
         stops. "average" is the Dirichlet of its appendix F, which stays near `cluster_weights_` when `alpha` is large.
 
-    membership_prior : float, default=1.0
-        Pseudo-counts of a "map" membership, in proportion to `cluster_weights_`; 0 is maximum likelihood.
+    membership_prior : float or "auto", default="auto"
+        Pseudo-labels of a "map" membership, in proportion to `cluster_weights_`. "auto" are a tenth as many as the
+        expert has labels, which softens all memberships alike, so that experts with few labels keep their place among
+        the others. A number is the same for every expert, and draws those with few labels to the average; 0 is maximum
+        likelihood.
 
     membership_start : float, default=50.0
         Entries of the Dirichlet parameter at the start of "variational".
@@ -406,13 +442,14 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         **NET_CONSTRAINTS,
         "n_clusters": [Interval(numbers.Integral, 1, None, closed="left")],
         "alpha": [Interval(numbers.Real, 0, None, closed="neither"), "array-like"],
+        "learn_alpha": ["boolean"],
         "init": [StrOptions({"consensus", "random"})],
         "n_consensus_epochs": [Interval(numbers.Integral, 1, None, closed="left")],
         "n_anchor_epochs": [Interval(numbers.Integral, 0, None, closed="left")],
         "max_e_steps": [Interval(numbers.Integral, 1, None, closed="left")],
         "e_tol": [Interval(numbers.Real, 0, None, closed="left")],
         "membership": [StrOptions({"map", "variational", "average"})],
-        "membership_prior": [Interval(numbers.Real, 0, None, closed="left")],
+        "membership_prior": [Interval(numbers.Real, 0, None, closed="left"), StrOptions({"auto"})],
         "membership_start": [Interval(numbers.Real, 0, None, closed="neither")],
         "membership_iter": [Interval(numbers.Integral, 0, None, closed="left")],
         "likelihood": [StrOptions({"auto", "exact", "sobol"})],
@@ -427,6 +464,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         n_clusters=2,
         *,
         alpha=50.0,
+        learn_alpha=False,
         init="consensus",
         n_consensus_epochs=20,
         n_anchor_epochs=20,
@@ -441,7 +479,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         max_e_steps=20,
         e_tol=1e-2,
         membership="map",
-        membership_prior=1.0,
+        membership_prior="auto",
         membership_start=50.0,
         membership_iter=200,
         likelihood="auto",
@@ -454,6 +492,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
     ):
         self.n_clusters = n_clusters
         self.alpha = alpha
+        self.learn_alpha = learn_alpha
         self.init = init
         self.n_consensus_epochs = n_consensus_epochs
         self.n_anchor_epochs = n_anchor_epochs
@@ -503,7 +542,8 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         Raises
         ------
         ValueError
-            If `X` or `y` is not as described, or `alpha` or `n_clusters` does not match them.
+            If `X` or `y` is not as described, `alpha` or `n_clusters` does not match them, or `learn_alpha` is True and
+            no item has whole votes that are few enough for the exact likelihood.
         TypeError
             If `module` is a module instance.
         RuntimeError
@@ -513,7 +553,9 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         """
         warm = self.warm_start and self.__sklearn_is_fitted__()
         data = self._check_training_data(X, y, sample_weight, self.classes_ if warm else None, fresh=not warm)
+        mean = check_alpha(self.alpha, self.n_clusters)
         net, seed, calls = self._continued_net() if warm else self._new_net(data)
+        items = self._items_for_alpha(data, seed)
         history, n_anchor_epochs = list(self.history_) if warm else [], 0
         settings = {"seed": seed + calls, "verbose": self.verbose}
         rows = net.rows(data.X, data.labels, data.votes)
@@ -526,10 +568,14 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
 
         def start_epoch(epoch):
             net.module_.phase = "anchor" if epoch < n_anchor_epochs else "em"
+            if self.learn_alpha and net.module_.phase == "em" and (epoch - n_anchor_epochs) % _ALPHA_EPOCHS == 0:
+                set_alpha(net, learnt_alpha(net, data, items, mean))
             return net.module_.phase
 
         history += train(net, rows, self.max_epochs, on_epoch=start_epoch, **settings)
         drop_consensus(net)
+        if self.learn_alpha:
+            set_alpha(net, learnt_alpha(net, data, items, mean))
         self._finish(data, net, history, seed, calls + 1)
 
     @atomic_fit(prefer_skip_nested_validation=True)
@@ -553,6 +599,8 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         self : AnnotatorLDA
             The estimator, fitted to all chunks so far.
         """
+        if self.learn_alpha:
+            raise ValueError("learn_alpha=True needs all votes at once: call fit, or set learn_alpha=False.")
         started = self.__sklearn_is_fitted__()
         if started and classes is not None and not np.array_equal(np.asarray(classes), self.classes_):
             raise ValueError(
@@ -608,14 +656,16 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         """
         check_is_fitted(self)
         items = self._check_items(X)
-        prior = self.membership_prior * self.cluster_weights_
         if annotations is None:
-            nobody = np.empty((0, len(prior))), np.empty(0, dtype=int)
+            nobody = np.empty((0, len(self.cluster_weights_))), np.empty(0, dtype=int)
             membership = np.tile(self.cluster_weights_, (len(items), 1))
+            prior = self._prior(np.zeros(len(items)))
             return (membership, weight_deviations(*nobody, len(items), prior)) if return_std else membership
         votes = votes_beside(X, annotations, self.classes_, self.missing_label, extend=True)
         votes = answers_among(votes, self.classes_, unknown="left out")
         experts, expert = votes.annotators, votes.annotator
+        n_labels = np.bincount(expert, minlength=len(experts))
+        prior = self._prior(n_labels)
         log_f = observed_log_proba(self._log_proba(items), votes)
         membership = solve_membership(
             self.membership,
@@ -627,7 +677,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
             start=self.membership_start,
             n_iter=self.membership_iter,
         )
-        silent = np.bincount(expert, minlength=len(experts)) == 0
+        silent = n_labels == 0
         if silent.any():
             warn(
                 f"no annotations of the experts {list(experts[silent])}: their membership is cluster_weights_. Give "
@@ -685,7 +735,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         and an answer ``t`` of probability ``Pr(t | x, a) = sum_k a_k f_t(x; theta_k)``, the value is
         ``sum_t |V f_t|^2 / (f_t' m)``. `m` and `V` are those of ``transform(..., return_std=True)``: the prior is a
         Dirichlet with parameters ``1 + membership_prior * cluster_weights_``, so that ``membership_prior=0`` is the
-        flat prior, and the first item can be chosen without any annotation.
+        flat prior, as is "auto" before the first annotation, and the first item can be chosen without any.
 
         Items are chosen one after another. The Fisher information of each is added to the inverse of `V` before the
         next is chosen, so that the items complement one another. If possible, ask for one item at a time and pass all
@@ -748,7 +798,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         pool = self._check_items(X_pool)
         check_n_items(n_items, len(pool))
         log_f = self._log_proba_of_one(X, annotations)
-        prior = self.membership_prior * self.cluster_weights_
+        prior = self._prior(np.array([len(log_f)]))
         weights, covariance = weight_posterior(log_f, np.zeros(len(log_f), dtype=int), 1, prior)
         proba = np.exp(np.concatenate([log_proba for _, log_proba in self._log_proba(pool)]), dtype=np.float64)
         return most_informative(proba, weights[0], covariance[0], n_items)
@@ -872,6 +922,9 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
     def _n_features_out(self):
         return len(self.cluster_weights_)
 
+    def _prior(self, n_labels):
+        return pseudo_counts(self.membership_prior, self.cluster_weights_, n_labels)
+
     def _check_items(self, X, reset=False):
         return validate_data(self, X, reset=reset, dtype=self.dtype, allow_nd=self.module is not None)
 
@@ -894,6 +947,20 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
                 "clusters goes on; set it back, or fit a clone."
             )
         return TrainingData(X, *sparse_counts(counts), classes)
+
+    def _items_for_alpha(self, data, seed):
+        """Items whose votes alpha is learnt from; none where it is not learnt."""
+        if not self.learn_alpha:
+            return np.empty(0, dtype=int)
+        order = np.random.default_rng(seed).permutation(len(data.X))
+        items = exact_items(data.votes, self.n_clusters, order)
+        if len(items) == 0:
+            raise ValueError(
+                "learn_alpha=True needs items with whole numbers of votes, few enough for "
+                f"n_clusters={self.n_clusters}, and there is none: lower n_clusters, pass counts without weights, "
+                "or set learn_alpha=False."
+            )
+        return items
 
     def _new_net(self, data):
         """Untrained net, its seed and the number of training calls so far."""

@@ -94,6 +94,8 @@ BAD_PARAMETERS = {
     "no units": ({"hidden_layer_sizes": (8, 0)}, r"hidden_layer_sizes=\(8, 0\)"),
     "half a unit": ({"hidden_layer_sizes": [2.5]}, "hidden_layer_sizes"),
     "unknown start": ({"init": "kmeans"}, "'init' parameter"),
+    "negative prior": ({"membership_prior": -1.0}, "'membership_prior' parameter"),
+    "unknown prior": ({"membership_prior": "flat"}, "'membership_prior' parameter"),
     "no step": ({"lr": 0.0}, "'lr' parameter"),
     "module by name": ({"module": "resnet"}, "'module' parameter"),
 }
@@ -387,6 +389,52 @@ def test_alpha_follows_its_cluster_through_the_ordering(crowd):
     assert_allclose(lda.cluster_weights_, (crowd.counts[:, None] * zeta).sum((0, 2)) / crowd.counts.sum(), rtol=1e-6)
 
 
+def offices(n_votes):
+    """Items that are each handled by one of two offices, which call the classes by other names."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 2))
+    y = (X[:, 0] > 0).astype(int)
+    office = rng.integers(2, size=400)
+    return X, np.eye(4)[2 * office + y] * n_votes
+
+
+def test_alpha_is_learnt_from_items_that_are_handled_by_one_office_each():
+    X, counts = offices(4)
+    settings = {"hidden_layer_sizes": (), "lr": 0.5, "init": "random", "max_epochs": 40, "alpha": 50.0}
+    given, learnt = [make_lda(**settings, learn_alpha=learn).fit(X[:300], counts[:300]) for learn in (False, True)]
+    assert_array_equal(given.alpha_, [50.0, 50.0])
+    assert learnt.alpha_.max() < 0.5
+    # two answers are as likely for every vote, or for the four votes of an item together: 2 and 2^(1/4) at best
+    assert given.perplexity(X[300:], counts[300:]) > 1.9
+    assert learnt.perplexity(X[300:], counts[300:]) < 1.5
+
+
+def test_the_learnt_alpha_has_the_largest_exact_likelihood_with_its_prior(crowd):
+    lda = make_lda(learn_alpha=True, alpha=[2.0, 5.0], max_epochs=8).fit(crowd.X, crowd.counts)
+    restored = pickle.loads(pickle.dumps(lda))
+    assert_array_equal(restored.alpha_, lda.alpha_)
+    assert_array_equal(restored.net_.alpha, lda.net_.alpha)
+    mean = np.array([2.0, 5.0])[lda._order]
+
+    def log_posterior(alpha):
+        model = pickle.loads(pickle.dumps(lda))
+        model.alpha_ = alpha
+        return model.score(crowd.X, crowd.counts) * crowd.counts.sum() + (np.log(alpha) - alpha / mean).sum()
+
+    best = log_posterior(lda.alpha_)
+    for factor in (0.5, 0.9, 1.1, 2.0):
+        for which in ([factor, 1], [1, factor], [factor, factor], [factor, 1 / factor]):
+            assert log_posterior(lda.alpha_ * which) < best
+
+
+def test_alpha_is_not_learnt_without_exact_likelihoods_or_in_a_stream(crowd, monkeypatch):
+    monkeypatch.setattr(AnnotationNet, "batch_loss", lambda *args: pytest.fail("training started"))
+    with pytest.raises(ValueError, match="learn_alpha=True needs items with whole numbers of votes"):
+        make_lda(learn_alpha=True).fit(crowd.X, 0.3 * crowd.counts)
+    with pytest.raises(ValueError, match="learn_alpha=True needs all votes at once"):
+        make_lda(learn_alpha=True).partial_fit(crowd.X, crowd.counts)
+
+
 def test_the_better_experts_are_nearer_to_cluster_0(digits):
     lda = make_lda(hidden_layer_sizes=(32,), max_epochs=15, n_anchor_epochs=8, n_consensus_epochs=10)
     membership = lda.fit(digits.X_anonymous, digits.counts).transform(digits.X_identified, digits.annotations)
@@ -467,12 +515,30 @@ def test_std_is_the_laplace_approximation_of_the_annotations(crowd, fitted):
     for m in range(5):
         rows = np.flatnonzero(crowd.annotations[:, m] >= 0)
         log_f = np.log(proba[rows, :, crowd.annotations[rows, m]])
-        expected = weight_deviations(log_f, np.zeros(len(rows), int), 1, fitted.cluster_weights_)
+        expected = weight_deviations(log_f, np.zeros(len(rows), int), 1, 0.1 * len(rows) * fitted.cluster_weights_)
         assert_allclose(std[m], expected[0], rtol=1e-5)
     nobody, prior_std = fitted.transform(crowd.X[:2], return_std=True)
-    a = 1 + fitted.cluster_weights_
     assert_array_equal(nobody, np.tile(fitted.cluster_weights_, (2, 1)))
+    assert_allclose(prior_std, np.full((2, 2), np.sqrt(1 / 12)))  # of the uniform distribution
+    fixed = pickle.loads(pickle.dumps(fitted)).set_params(membership_prior=1.0)
+    a = 1 + fitted.cluster_weights_
+    prior_std = fixed.transform(crowd.X[:2], return_std=True)[1]
     assert_allclose(prior_std, np.tile(np.sqrt(a / 3 * (1 - a / 3) / 4), (2, 1)))
+
+
+def test_people_with_few_labels_keep_their_place(crowd, fitted):
+    """One person gives the same labels as another, to each item once instead of four times."""
+    lda = pickle.loads(pickle.dumps(fitted))
+    few = np.arange(120) < 30
+    answers = np.column_stack([np.where(few, crowd.y[np.arange(120) % 30], -1), crowd.y[np.arange(120) % 30]])
+    X = np.tile(crowd.X[:30], (4, 1))
+    auto = lda.transform(X, answers)
+    assert_allclose(auto[0], auto[1], atol=1e-4)
+    alone = lda.transform(X[few], answers[few, :1])  # whoever else is there
+    assert_allclose(alone[0], auto[0], atol=1e-9)
+    fixed = lda.set_params(membership_prior=10.0).transform(X, answers)
+    distance = np.abs(fixed - lda.cluster_weights_).sum(1)
+    assert distance[0] < 0.9 * distance[1]  # drawn to the average
 
 
 # -------------------------------------------------------------------------------------------------- used clusters
