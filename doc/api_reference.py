@@ -34,6 +34,7 @@ API_REFERENCE = [
             "PanelDeferral",
             "PopulationDeferral",
             "ProbabilisticDeferral",
+            "ProfileDeferral",
             "RandomExpertDeferral",
             "RankedDeferral",
             "SemiSupervisedDeferral",

@@ -23,7 +23,7 @@ _PACKAGES = "numpy", "scikit-learn", "scipy", "skops", "torch"
 _KNOWN = {
     f"{module}.{name}"
     for module, names in {
-        "sklearn_l2d._numerics._answer_model": ["AnswerModel"],
+        "sklearn_l2d._numerics._answer_model": ["AnswerModel", "People"],
         "sklearn_l2d._numerics._crowdlab": ["Crowdlab"],
         "sklearn_l2d._numerics._fusion": ["Exponents"],
         "sklearn_l2d._torch._annotator_modules": [
@@ -108,6 +108,7 @@ _KNOWN = {
         "sklearn_l2d.deferral._panel_deferral": ["PanelDeferral"],
         "sklearn_l2d.deferral._population_deferral": ["PopulationClassifier", "PopulationDeferral"],
         "sklearn_l2d.deferral._probabilistic_deferral": ["JointClassifier", "ProbabilisticDeferral"],
+        "sklearn_l2d.deferral._profile_deferral": ["ProfileDeferral"],
         "sklearn_l2d.deferral._random_expert_deferral": ["RandomExpertDeferral"],
         "sklearn_l2d.deferral._ranked_deferral": ["RankedDeferral"],
         "sklearn_l2d.deferral._roster": ["Roster"],

@@ -62,6 +62,7 @@ from sklearn_l2d.deferral import (
     PanelDeferral,
     PopulationDeferral,
     ProbabilisticDeferral,
+    ProfileDeferral,
     RandomExpertDeferral,
     RankedDeferral,
     SemiSupervisedDeferral,
@@ -343,6 +344,12 @@ INSTANCES = [
         expected_failed_checks=_FOLDS,
     ),
     Instance(
+        ProfileDeferral(LogisticRegression(), max_groups=3, answers=0.5, cv=2, random_state=0),
+        "deferrer",
+        grid={"answers": [0.2, 0.8], "n_groups": [1, 2]},
+        expected_failed_checks=_FOLDS,
+    ),
+    Instance(
         ConformalDeferral(LogisticRegression(), clusterer=AnnotatorLDA(**_FAST), cv=2, random_state=0),
         "deferrer",
         grid={"confidence_level": [0.7, 0.9], "classifier__C": [0.01, 1.0]},
@@ -398,7 +405,7 @@ INSTANCES = [
             random_state=0,
         ),
         "deferrer",
-        grid={"classifier__C": [0.01, 1.0], "experts_per_step": [2, 10]},
+        grid={"state": ["class", "role"], "experts_per_step": [2, 10]},
         expected_failed_checks=_FOLDS,
     ),
 ]

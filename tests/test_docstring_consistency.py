@@ -36,7 +36,10 @@ DIFFERENT = {
     ("Parameters", "answers"): {
         "at most one answer": "ConformalDeferral",
         "a toll on what a gate prefers": "LECODUDeferral",
+        "there is a worth without a request": "ProfileDeferral",
     },
+    ("Parameters", "max_answers"): {"one is the default": "ProfileDeferral"},
+    ("Parameters", "n_groups"): {"the number can be chosen": "ProfileDeferral"},
     ("Parameters", "clusterer"): {
         "there are no groups": "PanelDeferral",
         "there are no groups, and no shape of errors in the choice": "ConformalDeferral",
@@ -63,6 +66,7 @@ DIFFERENT = {
         "there is no gate, but a coverage": "ConfidenceDeferral",
         "there is no gate, but prediction sets": "ConformalDeferral",
         "there is no gate, but a weight of the classifier": "PanelDeferral",
+        "a number of groups is chosen, too": "ProfileDeferral",
         "the folds are for the training of the net": "ExpertAgnosticDeferral LECODUDeferral TopKDeferral "
         "TwoStageDeferral",
     },
@@ -99,6 +103,7 @@ DIFFERENT = {
         "folds, held-out items, clusterer, drawn answers, turns and classifier": "PanelDeferral",
         "folds, net, draws and classifier": "ExpertAgnosticDeferral TwoStageDeferral",
         "folds, nets, order of people and classifier": "LECODUDeferral",
+        "folds and classifier": "ProfileDeferral",
         "folds, nets and classifier": "TopKDeferral",
         "net and draws": "MixtureOfExpertsDeferral OneStageDeferral",
         "net, examples and draws": "PopulationDeferral",
@@ -144,7 +149,8 @@ DIFFERENT = {
     },
     ("Attributes", "history_"): {
         "turns have an objective": "RaykarClassifier",
-        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral ConformalDeferral PanelDeferral",
+        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral ConformalDeferral PanelDeferral "
+        "ProfileDeferral",
         "the E-step has figures, too": EM,
         "it is that of the deferrer": "RankedDeferral",
         "the loss has a unit": "AnnotatorLDA",
@@ -155,7 +161,8 @@ DIFFERENT = {
     ("Attributes", "n_features_in_"): {"the columns are experts": "AgreementClustering"},
     ("Attributes", "n_iter_"): {
         "there are turns": "RaykarClassifier",
-        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral ConformalDeferral PanelDeferral",
+        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral ConformalDeferral PanelDeferral "
+        "ProfileDeferral",
         "there is a gate": EM,
         "another phase is included": "PopulationDeferral PopulationExpertEncoder",
         "the phase of the consensus is included": "AnnotatorLDA",
@@ -177,16 +184,22 @@ DIFFERENT = {
         "newcomers are targets": "ExpertAgnosticDeferral PopulationDeferral",
         "newcomers are targets, and there is recalibrate": "ConfidenceDeferral ConformalDeferral",
         "it is only asked first": "PanelDeferral TopKDeferral",
+        "it is only asked first, and no newcomer is a target": "ProfileDeferral",
     },
     ("Attributes", "targets_"): {
         "newcomers are targets": "BestExpert ConfidenceDeferral ConformalDeferral ExpertAgnosticDeferral "
         "PanelDeferral PopulationDeferral TopKDeferral",
         "all experts are one target": "ClassifierOnly LECODUDeferral RandomExpertDeferral",
         "groups are targets": "ClusterDeferral",
+        "groups are in order": "ProfileDeferral",
         "experts are two targets": "ComplementDeferral",
         "they are those of the deferrer": "RankedDeferral",
     },
-    ("Attributes", "toll_"): {"it is not a cost": "ConformalDeferral", "it is in logits": "LECODUDeferral"},
+    ("Attributes", "toll_"): {
+        "it is not a cost": "ConformalDeferral",
+        "it is in logits": "LECODUDeferral",
+        "there is no other cost": "ProfileDeferral",
+    },
     ("Attributes", "weights_"): {"they are whole matrices": "CoNALClassifier"},
     ("Attributes", "temperature_"): {
         "there is no calibration": "BestExpert ClassifierOnly MixtureOfExpertsDeferral OneStageDeferral "
@@ -246,7 +259,7 @@ METHODS_DIFFERENT = {
         "the rows are points, mostly encodings": "FuzzyCMeans.fit",
         "there are unlabelled items, too": "BaseDeferrer.fit",
         "newcomers annotated them": "ClusterDeferral.onboard DeferrerWrapper.onboard KnownByBehaviours.onboard "
-        "LECODUDeferral.onboard RandomExpertDeferral.onboard TallyMixin.onboard",
+        "LECODUDeferral.onboard ProfileDeferral.onboard RandomExpertDeferral.onboard TallyMixin.onboard",
         "the index is kept": "BaseDeferrer.route Shift.route",
     },
     "X_unlabeled": {
@@ -266,7 +279,7 @@ METHODS_DIFFERENT = {
         "they are judged": "COINNet.outlier_scores",
         "only their number counts": "CountsClassifier.fit",
         "they are those of newcomers": "ClusterDeferral.onboard DeferrerWrapper.onboard KnownByBehaviours.onboard "
-        "LECODUDeferral.onboard RandomExpertDeferral.onboard TallyMixin.onboard",
+        "LECODUDeferral.onboard ProfileDeferral.onboard RandomExpertDeferral.onboard TallyMixin.onboard",
         "they may be some of those to come": "PanelDeferral.next_expert SeveralAnswersDeferrer.predict_team "
         "SeveralAnswersDeferrer.predict_team_proba",
         "another method says that they may be some": "PanelDeferral.explain_deferral",
@@ -299,6 +312,7 @@ METHODS_DIFFERENT = {
         "items of unknown truth are left out": "BaseDeferrer.score SeveralAnswersDeferrer.score",
         "newcomers are known by their correctness": "TallyMixin.onboard",
         "newcomers join groups": "ClusterDeferral.onboard",
+        "newcomers are matched to groups": "ProfileDeferral.onboard",
         "newcomers may be known by their memberships": "KnownByBehaviours.onboard",
         "newcomers need no labels": "RandomExpertDeferral.onboard",
         "newcomers need no labels, and there is no partial_fit": "LECODUDeferral.onboard",

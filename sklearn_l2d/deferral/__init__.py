@@ -13,6 +13,7 @@ from ._one_stage import OneStageDeferral
 from ._panel_deferral import PanelDeferral
 from ._population_deferral import PopulationDeferral
 from ._probabilistic_deferral import ProbabilisticDeferral
+from ._profile_deferral import ProfileDeferral
 from ._random_expert_deferral import RandomExpertDeferral
 from ._ranked_deferral import RankedDeferral
 from ._semi_supervised_deferral import SemiSupervisedDeferral
@@ -34,6 +35,7 @@ __all__ = [
     "PanelDeferral",
     "PopulationDeferral",
     "ProbabilisticDeferral",
+    "ProfileDeferral",
     "RandomExpertDeferral",
     "RankedDeferral",
     "SemiSupervisedDeferral",

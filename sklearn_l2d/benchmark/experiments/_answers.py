@@ -14,6 +14,7 @@ from ...deferral import (
     ConformalDeferral,
     LECODUDeferral,
     PanelDeferral,
+    ProfileDeferral,
     TopKDeferral,
 )
 from ...metrics import coverage_accuracy_auc
@@ -203,6 +204,10 @@ def _conformal(world):
     return ConformalDeferral(world.classifier, random_state=world.seed)
 
 
+def _profiles(world):
+    return ProfileDeferral(world.classifier, random_state=world.seed)
+
+
 def _top_k(world):
     return TopKDeferral(world.classifier, random_state=world.seed)
 
@@ -275,6 +280,7 @@ METHODS = {
     "CROWDLAB, random people": partial(_in_turn, _random_people, partial(_together, "crowdlab")),
     "CROWDLAB, best people": partial(_in_turn, _best_people, partial(_together, "crowdlab")),
     "conformal, one answer": partial(_on_a_path, _conformal, 1),
+    "profiles, one answer": partial(_on_a_path, _profiles, 1),
     "gate, one answer": partial(_by_coverage, partial(_gate, complement=False)),
     "gate, one answer, complement": partial(_by_coverage, partial(_gate, complement=True)),
     "top k": partial(_on_a_path, _top_k, 4),
