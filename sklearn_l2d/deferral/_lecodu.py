@@ -310,7 +310,7 @@ class LECODUDeferral(FixedPanelDeferrer):
             proba = self._proba_of_annotated(team, proba)
             y_codes = crowdlab_consensus(votes, proba, np.full(len(items), -1))[3].argmax(1)
         n_most = min(self._most(), max(1, int(np.diff(votes.starts).max())))
-        accuracy = self._roster.answer_model.center
+        accuracy = self._roster.answer_model.people.center
         self.net_, self.history_ = fit_consultation(
             self.get_params(deep=False),
             items.array,
