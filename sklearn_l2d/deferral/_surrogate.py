@@ -69,7 +69,7 @@ class SurrogateNet(Net):
         return (weight * self.row_loss(logits, value)).mean()
 
 
-def train_surrogate(params, team, value, row_loss, n_outputs, seed, label="surrogate loss", from_zero=False):
+def train_surrogate(params, team, shown, value, row_loss, n_outputs, seed, label="surrogate loss", from_zero=False):
     """Train a net on a loss of the labelled rows of a team.
 
     Parameters
@@ -77,7 +77,9 @@ def train_surrogate(params, team, value, row_loss, n_outputs, seed, label="surro
     params : dict
         Parameters of a deferrer that has those of a net and `class_weight`.
     team : Team
-        Its items are what the net sees.
+        n labelled items, of which the truth and the weights are used.
+    shown : ndarray of shape (n, ...)
+        What the net sees of them.
     value : AnswerTable or ndarray of shape (n, n_values)
         What `row_loss` compares the logits with.
     row_loss : callable
@@ -98,10 +100,10 @@ def train_surrogate(params, team, value, row_loss, n_outputs, seed, label="surro
     history : list of dict
         Phase, loss and duration of every epoch.
     """
-    module = partial(Single, ensemble_for(params, team.items.array, n_outputs), from_zero=from_zero)
+    module = partial(Single, ensemble_for(params, shown, n_outputs), from_zero=from_zero)
     net = build_net(SurrogateNet, module, params, seed, row_loss=row_loss)
     weight = row_weights(params["class_weight"], team.y, team.weight_if_any)
-    rows = net.rows(team.items.array, value, (weight / weight.mean()).astype(params["dtype"]))
+    rows = net.rows(shown, value, (weight / weight.mean()).astype(params["dtype"]))
     return net, train(net, rows, params["max_epochs"], seed=seed, verbose=params["verbose"], label=label)
 
 
@@ -172,7 +174,9 @@ class SurrogateDeferrer(BaseDeferrer):
         self._silent = team.votes.n_answers == 0
         value = AnswerTable(team.votes, worth.astype(self.dtype), np.nan, before, after).if_large()
         params = self.get_params(deep=False)
-        self.net_, self.history_ = train_surrogate(params, team, value, row_loss, n_outputs, self._seed)
+        self.net_, self.history_ = train_surrogate(
+            params, team, team.items.array, value, row_loss, n_outputs, self._seed
+        )
         self.n_iter_ = len(self.history_)
 
     def _option_scores(self, logits):

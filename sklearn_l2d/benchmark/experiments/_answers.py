@@ -7,7 +7,7 @@ import numpy as np
 
 from ...annotations import encode_votes
 from ...crowd import NetClassifier
-from ...deferral import ConfidenceDeferral, ConformalDeferral, PanelDeferral
+from ...deferral import ConfidenceDeferral, ConformalDeferral, PanelDeferral, TopKDeferral
 from ...metrics import coverage_accuracy_auc
 from .._curves import COVERAGES, fit, team_point
 from .._methods import METHODS as DEFERRERS
@@ -196,6 +196,10 @@ def _conformal(world):
     return ConformalDeferral(world.classifier, random_state=world.seed)
 
 
+def _top_k(world):
+    return TopKDeferral(world.classifier, random_state=world.seed)
+
+
 def _on_a_path(build, most, task):
     """Points of all budgets of a deferrer that may ask `most` people about an item, by its path of budgets.
 
@@ -228,6 +232,7 @@ METHODS = {
     "CROWDLAB, random people": partial(_in_turn, _random_people, partial(_together, "crowdlab")),
     "CROWDLAB, best people": partial(_in_turn, _best_people, partial(_together, "crowdlab")),
     "conformal, one answer": partial(_on_a_path, _conformal, 1),
+    "top k, at once": partial(_on_a_path, _top_k, 4),
     OURS: partial(_on_a_path, _panel, 4),
 }
 
