@@ -109,7 +109,8 @@ DIFFERENT = {
     ("Parameters", NET): {
         "its own default of batch_size": "MixtureOfExpertsDeferral",
         "its own default of weight_decay": "OneStageDeferral",
-        "its own default of hidden_layer_sizes": "TopKDeferral TwoStageDeferral",
+        "its own default of hidden_layer_sizes": "TwoStageDeferral",
+        "its own defaults of hidden_layer_sizes and weight_decay": "TopKDeferral",
         "the experts' nets have some of them": "ProbabilisticDeferral SemiSupervisedDeferral",
     },
     ("Attributes", "classes_"): {

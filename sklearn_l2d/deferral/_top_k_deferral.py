@@ -110,7 +110,7 @@ class TopKDeferral(FixedPanelDeferrer):
         in `y` is a class unless it is the marker.
 
     module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
-        Parameters of the net, as in `AnnotatorLDA`. The defaults are None, (64,), "sgd", 0.05, 0.9, 0.03, 64 and 60.
+        Parameters of the net, as in `AnnotatorLDA`. The defaults are None, (64,), "sgd", 0.05, 0.9, 0.1, 64 and 60.
 
     device : str, default="auto"
         Device of the training: "auto", "cpu", "cuda", "cuda:1", and so on. "auto" is CUDA if there is a CUDA device,
@@ -256,7 +256,7 @@ class TopKDeferral(FixedPanelDeferrer):
         optimizer="sgd",
         lr=0.05,
         momentum=0.9,
-        weight_decay=0.03,
+        weight_decay=0.1,
         batch_size=64,
         max_epochs=60,
         device="auto",

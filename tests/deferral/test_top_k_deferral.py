@@ -14,7 +14,7 @@ from sklearn_l2d.deferral import TopKDeferral, TwoStageDeferral
 from sklearn_l2d.deferral._top_k_deferral import some_sizes
 
 LINEAR = {"hidden_layer_sizes": (), "lr": 0.2, "weight_decay": 0.0, "batch_size": 250, "random_state": 0}
-CURVED = LINEAR | {"hidden_layer_sizes": (16,), "lr": 0.1}
+CURVED = LINEAR | {"hidden_layer_sizes": (32,), "lr": 0.5, "batch_size": 1000, "max_epochs": 30}
 RIGHT = np.array([[0.7, 0.5, 0.6], [0.8, 0.9, 0.7], [0.45, 0.6, 0.95], [0.55, 0.7, 0.85]])  # of experts, by region
 SURE = np.array([0.95, 0.6, 0.5, 0.75])  # of the classifier
 
@@ -105,8 +105,8 @@ def chance_to_be_right(model, region, people):
 
 def test_k_of_x_is_the_best_of_all_sizes():
     # brute force over all k and all answers of the first k people, whose order the first test checks
-    X, y, annotations = make_regions(8000)
-    model = TopKDeferral(known_classifier(X, y), max_epochs=15, **CURVED).fit(X, y, annotations=annotations)
+    X, y, annotations = make_regions(12_000)
+    model = TopKDeferral(known_classifier(X, y), **CURVED).fit(X, y, annotations=annotations)
     order = np.argsort(-RIGHT, axis=1)
     accuracy = np.array([[chance_to_be_right(model, r, order[r, :k]) for k in range(4)] for r in range(4)])
     for cost in (0.004, 0.02, 0.07, 0.15, 0.3, 0.5):
@@ -119,10 +119,10 @@ def test_k_of_x_is_the_best_of_all_sizes():
 
 def test_one_expert_is_a_cascade():
     # whoever is right with probability .8 has the last word wherever the classifier is less sure
-    X, y, _ = make_regions(4000)
+    X, y, _ = make_regions(12_000)
     answer = np.where(np.random.default_rng(3).random(len(y)) < 0.8, y, 1 - y)[:, None]
-    model = TopKDeferral(known_classifier(X, y), max_epochs=20, **CURVED).fit(X, y, annotations=answer)
-    for cost in (0.01, 0.1, 0.25, 0.5):
+    model = TopKDeferral(known_classifier(X, y), **CURVED).fit(X, y, annotations=answer)
+    for cost in (0.02, 0.1, 0.25, 0.5):
         asked = model.set_params(consultation_cost=cost).consult(np.eye(4))[:, 0]
         assert_array_equal(asked, SURE + cost < 0.8, err_msg=f"cost {cost}")
 

@@ -197,7 +197,7 @@ def _conformal(world):
 
 
 def _top_k(world):
-    return TopKDeferral(world.classifier, random_state=world.seed)
+    return TopKDeferral(world.classifier, gate_features="proba", random_state=world.seed)
 
 
 def _on_a_path(build, most, task):
