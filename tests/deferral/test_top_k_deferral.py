@@ -65,7 +65,13 @@ def test_sets_of_k_are_those_of_the_least_expected_cost(price):
 def test_one_agent_is_the_two_stage_deferrer():
     X, y, annotations = make_regions(600)
     X = X + np.random.default_rng(2).normal(size=X.shape)
-    settings = {"cv": 3, "consultation_cost": (0.1, 0.0, 0.05), "max_epochs": 10, "random_state": 0}
+    settings = {
+        "cv": 3,
+        "consultation_cost": (0.1, 0.0, 0.05),
+        "weight_decay": 0.03,
+        "max_epochs": 10,
+        "random_state": 0,
+    }
     two = TwoStageDeferral(LogisticRegression(), **settings).fit(X, y, annotations=annotations)
     one = TopKDeferral(LogisticRegression(), n_agents=1, label="vote", **settings).fit(X, y, annotations=annotations)
     assert 0.05 < two.coverage_ < 0.95
