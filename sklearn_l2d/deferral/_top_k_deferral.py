@@ -402,9 +402,9 @@ class TopKDeferral(FixedPanelDeferrer):
 
     def _scores_of_answers(self, items, proba, votes):
         """Scores (n_answers,) of those who answered about items, and (n,) of the classifier."""
-        of_answers, of_classifier = np.empty(len(votes.item)), np.empty(len(votes))
+        of_answers, of_classifier, starts = np.empty(len(votes.item)), np.empty(len(votes)), votes.starts
         for rows in row_blocks(len(votes), self.n_experts_ + 1):
-            first, last = votes.starts[[rows.start, min(rows.stop, len(votes))]]
+            first, last = starts[[rows.start, min(rows.stop, len(votes))]]
             scores = self._agent_scores(items[rows], proba[rows])
             of_classifier[rows] = scores[:, -1]
             of_answers[first:last] = scores[votes.item[first:last] - rows.start, votes.annotator[first:last]]

@@ -207,8 +207,9 @@ def _on_a_path(build, most, task):
     """
     deferrer = build(task.world)
     seconds = fit(deferrer, task.data)
-    most = min(most, task.world.n_experts)
-    path = deferrer.answers_path([b for b in _GRID if b <= most], X_unlabeled=task.X, available=task.annotations >= 0)
+    available = task.annotations >= 0
+    most = min(most, available.sum(1).mean())  # nobody can give more, which a warning would tell
+    path = deferrer.answers_path([*(b for b in _GRID if b < most), most], X_unlabeled=task.X, available=available)
     for point in read_off(task, [system.replay(task.X, task.annotations) for system in path]):
         yield point._replace(fit_seconds=seconds)
 
