@@ -65,6 +65,7 @@ MORE = {
     ],
 }
 FEW = 10  # answers to items of known truth from which an annotator's accuracy is known
+LIMIT = 60  # CPU seconds for a method on a crowd
 LEAST = 1e-6  # probability in a log-loss
 
 
@@ -126,6 +127,29 @@ def measure(method, votes, truth):
     }
 
 
+def within(limit, function, *arguments):
+    """What a function returns, in a process of its own, or in words why it returned nothing."""
+    context = get_context("fork")
+    here, there = context.Pipe(duplex=False)
+
+    def work():
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+        try:
+            there.send(function(*arguments))
+        except (ValueError, MemoryError) as error:
+            there.send(str(error))
+
+    process = context.Process(target=work)
+    process.start()
+    there.close()
+    try:
+        result = here.recv()
+    except EOFError:
+        result = f"not fitted within {limit} CPU seconds"
+    process.join()
+    return result
+
+
 def crowds(_):
     """Every method on every crowd."""
     found, left_out = methods()
@@ -133,10 +157,11 @@ def crowds(_):
     for crowd in CROWDS:
         votes, truth = read(crowd)
         for name, method in found.items():
-            try:
-                figures[name][crowd] = measure(method, votes, truth)
-            except ValueError as error:
-                left_out[f"{name} on {crowd.removeprefix('label_only_')}"] = str(error)
+            result = within(LIMIT, measure, method, votes, truth)
+            if isinstance(result, str):
+                left_out[f"{name} on {crowd.removeprefix('label_only_')}"] = result
+            else:
+                figures[name][crowd] = result
     short = [crowd.removeprefix("label_only_") for crowd in CROWDS]
 
     def column(name, figure):

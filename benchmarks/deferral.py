@@ -8,6 +8,8 @@ Areas are those of one gate, fitted at coverage .5 and shifted by offsets, with 
 `prior_weight=0`, so that targets are all that differs; the onboarding benchmark has the default gate beside it.
 """
 
+from functools import partial
+
 import numpy as np
 from _fista import solve_both
 from _report import cpu_seconds, run, table
@@ -24,12 +26,15 @@ from _worlds import (
     with_experts,
 )
 
-from sklearn_l2d.benchmark._curves import COVERAGES, team_point
+from sklearn_l2d.benchmark._curves import COVERAGES, fit_and_measure, team_point
 from sklearn_l2d.benchmark._tables import yes
+from sklearn_l2d.benchmark._worlds import images
 from sklearn_l2d.datasets import make_expert_groups, make_expert_pairs, make_specialists
+from sklearn_l2d.deferral import OneStageDeferral
 from sklearn_l2d.metrics import workload_distribution
 
 REQUESTS = (0.1, 0.3, 0.5, 0.7, 0.9)
+JOINT = {"weight_decay": 0.1}  # of one net for a classifier and up to 100 experts
 LONG = {"max_epochs": 150, "weight_decay": 0.03}  # as a gate over a hundred targets likes it
 
 
@@ -289,6 +294,51 @@ def path(seeds):
     )
 
 
+def underfitting(seeds):
+    """One net for a classifier and many experts, of whom all who are right count, or the most confident one (PiCCE)."""
+    surrogates, kinds, nobody = ("softmax", "ova"), ("all", "most_confident_correct"), {}
+    for ability, rates in (("weak", (0.5, 0.8)), ("able", (0.05, 0.5))):
+        rows = []
+        for n_experts in (10, 50, 100):
+            figures = []
+            for seed in seeds[:5]:
+                make = partial(make_expert_groups, n_groups=5, n_per_group=n_experts // 5, rates=rates)
+                world = images(make, seed, n_components=64)
+                data = world.labelled(world.identified(1000, same_items=True), with_known=True)
+                row = []
+                for surrogate in surrogates:
+                    one = partial(OneStageDeferral, surrogate, random_state=seed, **JOINT)
+                    if (seed, surrogate) not in nobody:  # the items are the same, whoever annotates them
+                        alone = one().fit(**data | {"annotations": None})
+                        nobody[seed, surrogate] = alone.score(world.X[world.test], world.y[world.test])
+                    each = [fit_and_measure(world, one(experts=kind), data) for kind in kinds]
+                    row.append([[f["area"], f["accuracy"], f["classifier"], nobody[seed, surrogate]] for f in each])
+                figures.append(row)
+            figures = np.array(figures)  # seeds, surrogates, kinds, figures
+            for k, surrogate in enumerate(surrogates):
+                every, one = figures[:, k, 0].T, figures[:, k, 1].T
+                pairs = [figure.mean() for pair in zip(every[:3], one[:3], strict=True) for figure in pair]
+                reached = yes((one[3] - one[2]).mean() <= 0.005) if (ability, n_experts) == ("weak", 50) else ""
+                rows.append(
+                    [n_experts, surrogate, *pairs[:2], paired(one[0] - every[0]), *pairs[2:], one[3].mean(),
+                     paired(one[2] - one[3]), reached]
+                )  # fmt: skip
+        table(
+            f"Many {ability} experts, who err on {rates[0]:.0%} to {rates[1]:.0%}: one net, cifar10, 1,000 items that "
+            "everybody annotates and 300 without annotations. Area, accuracy of the team at its own coverage and of "
+            f"the classifier in the net; paired means and standard errors, {len(figures)} seeds",
+            ["experts", "surrogate", "area", "area, PiCCE", "PiCCE - all", "team", "team, PiCCE", "classifier",
+             "classifier, PiCCE", "without experts", "PiCCE - without", "lost <= .005"],
+            rows,
+        )  # fmt: skip
+
+
+def paired(differences):
+    """Mean and standard error of paired differences."""
+    error = differences.std(ddof=1) / len(differences) ** 0.5 if len(differences) > 1 else np.nan
+    return f"{differences.mean():+.3f} +- {error:.3f}"
+
+
 def achieved(deferrer, world):
     """Coverage on the test set."""
     return (deferrer.predict_deferral(world.X[world.test]) < 0).mean()
@@ -304,7 +354,9 @@ def verdict3(leads, goal):
     return [yes(round(lead, 3) >= goal) for lead in leads]
 
 
-TABLES = {f.__name__: f for f in (coverage, workload, dual, pairs, hundred, specialists, roster, crowds, path)}
+TABLES = {
+    f.__name__: f for f in (coverage, workload, dual, pairs, hundred, specialists, roster, crowds, path, underfitting)
+}
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ API_REFERENCE = [
             "BestExpert",
             "ClassifierOnly",
             "ClusterDeferral",
+            "ComplementDeferral",
             "ConfidenceDeferral",
             "ConformalDeferral",
             "ExpertAgnosticDeferral",

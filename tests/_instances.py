@@ -52,6 +52,7 @@ from sklearn_l2d.deferral import (
     BestExpert,
     ClassifierOnly,
     ClusterDeferral,
+    ComplementDeferral,
     ConfidenceDeferral,
     ConformalDeferral,
     ExpertAgnosticDeferral,
@@ -272,6 +273,12 @@ INSTANCES = [
         expected_failed_checks=_FOLDS,
     ),
     Instance(
+        ComplementDeferral(answer_hidden_layer_sizes=(4,), answer_epochs=3, **_GATE),
+        "deferrer",
+        grid={"complement": [False, True], "coverage": [0.2, 0.8]},
+        expected_failed_checks=_WEIGHTS,
+    ),
+    Instance(
         SemiSupervisedDeferral(
             threshold=0.5,
             answer_hidden_layer_sizes=(4,),
@@ -279,7 +286,7 @@ INSTANCES = [
             **(_GATE | {"max_epochs": 8, "lr": 0.1, "batch_size": 32}),
         ),
         "deferrer",
-        grid={"threshold": [0.3, 0.95], "unlabeled_weight": [0.0, 1.0]},
+        grid={"completion": ["fixmatch", "mixmatch"], "unlabeled_weight": [0.0, 1.0]},
         expected_failed_checks=_WEIGHTS,
     ),
     Instance(
@@ -335,7 +342,7 @@ INSTANCES = [
     Instance(
         OneStageDeferral("ova", hidden_layer_sizes=(4,), batch_size=16, max_epochs=20, dtype="float64", random_state=0),
         "deferrer",
-        grid={"lr": [0.05, 0.1]},
+        grid={"experts": ["all", "most_confident_correct"]},
         expected_failed_checks=_BATCHES,
     ),
     Instance(

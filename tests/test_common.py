@@ -590,9 +590,12 @@ def test_a_route_gives_label_confidence_and_reason(instance, fitted_once):
     right = estimator.predict_expert_correctness(X)
     for row, (target, expert, _, _, reason) in enumerate(route.itertuples(index=False)):
         if expert != "classifier":
-            first, second = right[row, people.index(expert)], of_classifier[row]
-            assert f"{expert} is expected to be right about {first:.0%} of such items, the classifier about " in reason
-            assert reason.startswith(f"{target} is not free; ") or reason.startswith(str(expert))
+            first, second, name = right[row, people.index(expert)], of_classifier[row], str(expert)
+            if str(target).endswith(" with classifier"):  # both decide
+                name = f"{expert} with classifier"
+                first = explanation[f"expected correctness of {name}"].iloc[row]
+            assert f"{name} is expected to be right about {first:.0%} of such items, the classifier about " in reason
+            assert reason.startswith(f"{target} is not free; ") or reason.startswith(name)
         else:
             first, second = of_classifier[row], of_targets[row]
             assert f"the classifier is expected to be right about {first:.0%} of such items" in reason

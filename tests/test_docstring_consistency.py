@@ -18,7 +18,7 @@ VOTES = (
     "AggNetClassifier CCEMClassifier COINNet CoNALClassifier CrowdLayerClassifier GeoCrowdNet "
     "InstanceDependentCrowdNet MaxMIGClassifier TraceRegClassifier UnionNet"
 )
-EM = "ClusterDeferral ProbabilisticDeferral RandomExpertDeferral SemiSupervisedDeferral"
+EM = "ClusterDeferral ComplementDeferral ProbabilisticDeferral RandomExpertDeferral SemiSupervisedDeferral"
 NET = "module, hidden_layer_sizes, optimizer, lr, momentum, weight_decay, batch_size, max_epochs"
 TRAINING = "optimizer, lr, momentum, weight_decay, batch_size, max_epochs"
 
@@ -29,7 +29,9 @@ DIFFERENT = {
     },
     ("Parameters", "alpha"): {"weight of a loss, not a concentration": "OneStageDeferral"},
     ("Parameters", "answer_epochs"): {"these nets also learn from items without annotation": "SemiSupervisedDeferral"},
-    ("Parameters", "answer_hidden_layer_sizes"): {"the classifier can be one of the nets": "ProbabilisticDeferral"},
+    ("Parameters", "answer_hidden_layer_sizes"): {
+        "the classifier can be one of the nets": "ComplementDeferral ProbabilisticDeferral"
+    },
     ("Parameters", "classifier"): {"it needs weights": "RaykarClassifier"},
     ("Parameters", "answers"): {"at most one answer": "ConformalDeferral"},
     ("Parameters", "clusterer"): {
@@ -38,13 +40,14 @@ DIFFERENT = {
     },
     ("Parameters", "class_weight"): {
         "a gate and the default classifier": "ClusterDeferral RandomExpertDeferral SemiSupervisedDeferral",
-        "a gate, the experts' nets and the default classifier": "ProbabilisticDeferral",
+        "a gate, the experts' nets and the default classifier": "ComplementDeferral ProbabilisticDeferral",
     },
     ("Parameters", "consultation_cost"): {
         "the cost must not be negative, and is not in the loss": "OneStageDeferral",
         "the cost must not be negative, and is in the loss": "TwoStageDeferral",
         "the cost must not be negative, and adds up over a panel": "TopKDeferral",
         "targets have no cost of their own": "PanelDeferral",
+        "options have no cost of their own": "ComplementDeferral",
     },
     ("Parameters", "confidence_level"): {
         "of the share of errors": "PanelDeferral",
@@ -83,7 +86,7 @@ DIFFERENT = {
         "starts, shuffling and examples": "PopulationExpertEncoder",
         "folds, clusterer, grouping, gate, draws and classifier": "ClusterDeferral",
         "folds, gate, draws and classifier": "RandomExpertDeferral",
-        "folds, nets, gate, draws and classifier": "ProbabilisticDeferral",
+        "folds, nets, gate, draws and classifier": "ComplementDeferral ProbabilisticDeferral",
         "folds, nets, views, gate, draws and classifier": "SemiSupervisedDeferral",
         "folds, draws and classifier": "ConfidenceDeferral",
         "folds, clusterer and classifier": "ConformalDeferral",
@@ -96,7 +99,7 @@ DIFFERENT = {
     },
     ("Parameters", "warm_start"): {
         "all nets continue": "AnnotatorLDA",
-        "some nets do not continue": "ProbabilisticDeferral SemiSupervisedDeferral",
+        "some nets do not continue": "ComplementDeferral ProbabilisticDeferral SemiSupervisedDeferral",
     },
     ("Parameters", "tol"): {"the objective has a unit": "RaykarClassifier"},
     ("Parameters", "weight"): {
@@ -111,7 +114,7 @@ DIFFERENT = {
         "its own default of weight_decay": "OneStageDeferral",
         "its own default of hidden_layer_sizes": "TwoStageDeferral",
         "its own defaults of hidden_layer_sizes and weight_decay": "TopKDeferral",
-        "the experts' nets have some of them": "ProbabilisticDeferral SemiSupervisedDeferral",
+        "the experts' nets have some of them": "ComplementDeferral ProbabilisticDeferral SemiSupervisedDeferral",
     },
     ("Attributes", "classes_"): {
         "a clusterer can be frozen, too": "ClusterDeferral",
@@ -173,6 +176,7 @@ DIFFERENT = {
         "PanelDeferral PopulationDeferral TopKDeferral",
         "all experts are one target": "ClassifierOnly RandomExpertDeferral",
         "groups are targets": "ClusterDeferral",
+        "experts are two targets": "ComplementDeferral",
         "they are those of the deferrer": "RankedDeferral",
     },
     ("Attributes", "toll_"): {"it is not a cost": "ConformalDeferral"},
@@ -263,7 +267,7 @@ METHODS_DIFFERENT = {
         "a panel says that they may be some": "Shift.next_expert",
         "the experts are known": "SeveralAnswersDeferrer.score BaseDeferrer.predict_team "
         "BaseDeferrer.predict_team_proba BaseDeferrer.score "
-        "GatedDeferrer.partial_fit",
+        "GatedDeferrer.partial_fit ComplementDeferral.join_answers DeferrerWrapper.join_answers",
     },
     "decision": {
         "there are probabilities": "BaseDeferrer.predict_team_proba",

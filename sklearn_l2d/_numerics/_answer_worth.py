@@ -95,6 +95,11 @@ def accuracy_with_each(proba, model):
     return accuracy
 
 
+def answering_likelihood(model):
+    """Probabilities (n_classes, n_experts, n_classes) of the answers (last) of everybody, given the truth (first)."""
+    return np.exp(_of_answers(model, np.arange(len(model.seen))))
+
+
 def mean_likelihood(model, selection):
     """Probabilities (n_classes, K, n_classes) of the answers of members of K groups, drawn by weights (K, M)."""
     n_experts, n_classes = model.seen.shape

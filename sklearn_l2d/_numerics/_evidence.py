@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, diags_array
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
 from ._answers import expected_likelihood
-from ._matrices import ragged_rows, row_blocks
+from ._matrices import ragged_rows, row_blocks, row_chunks
 
 
 class Evidence(NamedTuple):
@@ -230,6 +230,56 @@ def combined_evidence(votes, y_codes, classifier_proba, log_likelihood, price, f
     return Evidence(
         y_codes, np.log(mean)[:, None] - price, item, expert, np.log(together) - price[expert], np.log(alone)
     )
+
+
+def joined_likelihood(log_proba, item, log_likelihood, y_codes, likelihood, cost=None):
+    """Likelihood (n_answers,) of the truth of each answered item given the label by the classifier and this one answer.
+
+    Parameters
+    ----------
+    log_proba : ndarray of shape (n, C)
+        Log-probabilities of the classifier.
+    item : ndarray of int of shape (n_answers,)
+        Item of every answer.
+    log_likelihood : ndarray of shape (n_answers, C)
+        Of every answer for every possible truth.
+    y_codes : ndarray of int of shape (n,)
+        True classes.
+    likelihood : ndarray of shape (C, C)
+        Of the truth given a label, as returned by `answer_likelihood`.
+    cost : ndarray of shape (C, C), default=None
+        Cost of deciding for the class of the column where that of the row is true; None if every error costs 1.
+    """
+    label = np.empty(len(item), dtype=np.intp)
+    for some in row_blocks(len(item), log_proba.shape[1]):
+        label[some] = _decided(softmax(log_proba[item[some]] + log_likelihood[some], axis=1).T, cost)
+    return likelihood[y_codes[item], label]
+
+
+def absent_joined_likelihood(proba, y_codes, answering, likelihood, cost=None):
+    """As `joined_likelihood`, integrated over an answer that was not given: (n, M) for M people.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n, C)
+        Class probabilities of the classifier.
+    y_codes, likelihood, cost
+        As in `joined_likelihood`.
+    answering : ndarray of shape (C, M, C)
+        Probabilities of the answers (last) of M people, given the truth (first).
+    """
+    n_classes, n_people = answering.shape[:2]
+    flat, absent = answering.reshape(n_classes, -1), np.empty((len(proba), n_people))
+    for rows in row_chunks(len(proba), flat.size):
+        y = y_codes[rows]
+        label = _decided(proba[rows].T[:, :, None] * flat[:, None], cost)
+        absent[rows] = (flat[y] * likelihood[y[:, None], label]).reshape(-1, n_people, n_classes).sum(2)
+    return absent
+
+
+def _decided(joint, cost):
+    """Labels by (joint) probabilities (C, ...) of the truth."""
+    return joint.argmax(0) if cost is None else np.tensordot(cost.T, joint, 1).argmin(0)
 
 
 def absent_likelihood(likelihood, correctness):

@@ -1,10 +1,12 @@
 """Who takes which item when nobody can take more than so many."""
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from ._matrices import rows_per_block
 
 _FEW_TRIES = 16  # of rows to find somebody, after which sorting all their people is worth its time
+_EXACT = 2_000_000  # rows times places, up to which the best of all assignments is found
 _MANY = 1000  # people of whom some are compared with a row only
 _SAMPLE, _FEWEST, _SPARE = 256, 64, 8  # rows that rank people, fewest people to compare, rows that these could take
 
@@ -50,6 +52,36 @@ def match_within(worth, who, capacity):
         rivals = np.flatnonzero(asked[matched])
         rows = rivals[~first_within(matched[rivals], -value[rivals], capacity)]
         matched[rows], worth[rows, best[rows]], tries = -1, -np.inf, tries + 1
+    return matched
+
+
+def can_match_exactly(n_rows, capacity):
+    """Whether `match_exactly` takes a fraction of a second: rows times the places of people, at most one per row."""
+    return n_rows * np.minimum(capacity, n_rows).sum() <= _EXACT
+
+
+def match_exactly(gain, capacity):
+    """Give rows to people so that the sum of the gains is as large as possible.
+
+    An assignment of rows to the places of people (Kuhn, 1955, by the algorithm of Crouse, 2016, in scipy).
+
+    Parameters
+    ----------
+    gain : ndarray of shape (n_rows, n_people)
+        At most 0, or -inf, where a person is not to be asked.
+    capacity : ndarray of int of shape (n_people,)
+        Most rows per person.
+
+    Returns
+    -------
+    matched : ndarray of int of shape (n_rows,)
+        -1 where nobody gains.
+    """
+    places = np.repeat(np.arange(len(capacity)), np.minimum(capacity, len(gain)))
+    worth, matched = np.maximum(gain[:, places], 0.0), np.full(len(gain), -1)
+    row, place = linear_sum_assignment(worth, maximize=True)
+    gains = worth[row, place] > 0
+    matched[row[gains]] = places[place[gains]]
     return matched
 
 

@@ -63,6 +63,32 @@ def curve_loss(logits, value, *, basis):
     return one_vs_all_loss(value[:, :1] + logits @ logits.new_tensor(basis), value[:, 1:])
 
 
+def most_confident_loss(logits, value, *, loss, n_classes):
+    """Loss of a row in which only the expert who has the largest logit of those who are right counts as right (PiCCE).
+
+    Everybody else who answered counts as wrong: their logits stay in the normaliser of `softmax_loss`, and
+    `one_vs_all_loss` pushes them down. If nobody is right, the loss is that of the row as it is. Of equal logits the
+    first is kept, and the loss is the same whichever it is.
+
+    Parameters
+    ----------
+    logits, value : tensors of shape (b, C + M)
+        The classes and at least one expert.
+    loss : callable
+        `softmax_loss` or `one_vs_all_loss`.
+    n_classes : int
+        C.
+
+    Returns
+    -------
+    loss : tensor of shape (b,)
+    """
+    of_classes, people = value[:, :n_classes], value[:, n_classes:]
+    of_right = logits[:, n_classes:].detach().masked_fill(~(people > 0), -torch.inf)  # NaN is not above 0
+    kept = torch.zeros_like(people).scatter(-1, of_right.argmax(-1, keepdim=True), 1.0)
+    return loss(logits, torch.cat([of_classes, people * kept], -1))
+
+
 def realizable_loss(logits, value, *, n_classes, alpha):
     """``-alpha log(share of y or of a right expert) - (1 - alpha) log p(y)`` for at most one expert.
 

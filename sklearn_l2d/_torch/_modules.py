@@ -213,6 +213,54 @@ class AgnosticRejector(nn.Module):
         return (proba @ mean.T).clamp(min=_FLOOR).log() + beyond
 
 
+class RoleRejector(nn.Module):
+    """Logit of deferral for an item and an expert, by what the classifier's first and second class are like (IFD).
+
+    One net sees, for the most probable class, for the second one, and for all others together, the probability and the
+    mean and standard deviation of the competence. Which classes these are does not matter. Equally probable classes are
+    in the order of the competence. The last layer starts at 0, where the logit is the log of the expected correctness,
+    ``ln sum_c p_c r_c``.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : tuple of int
+        Hidden units.
+    """
+
+    n_roles = 2  # before "all others"
+
+    def __init__(self, hidden_layer_sizes):
+        super().__init__()
+        self.of_roles = MLPEnsemble(1, 3 * (self.n_roles + 1), 1, hidden_layer_sizes)
+        nn.init.zeros_(self.of_roles.weights[-1])
+
+    def forward(self, proba):
+        """Return the probabilities (B, C); the logits depend on the experts, see `defer`."""
+        return proba
+
+    def defer(self, proba, mean, spread):
+        """Logits (B, E) of deferral; arguments as in `AgnosticRejector.defer`."""
+        state = self.roles(proba, mean, spread)
+        beyond = self.of_roles(state.flatten(0, 1))[0].view(state.shape[:2])
+        return (proba @ mean.T).clamp(min=_FLOOR).log() + beyond
+
+    def roles(self, proba, mean, spread):
+        """What the net sees, (B, E, 9)."""
+        by_competence = spread.argsort(dim=-1, descending=True, stable=True)
+        by_competence = by_competence.gather(
+            -1, mean.gather(-1, by_competence).argsort(dim=-1, descending=True, stable=True)
+        )
+        mean, spread = mean.gather(-1, by_competence), spread.gather(-1, by_competence)
+        of_pairs = proba[:, by_competence]
+        order = of_pairs.argsort(dim=-1, descending=True, stable=True)
+        cells = torch.stack([of_pairs, mean.expand_as(of_pairs), spread.expand_as(of_pairs)], -1)
+        cells = cells.gather(2, order.unsqueeze(-1).expand_as(cells))
+        first, others = cells[:, :, : self.n_roles], cells[:, :, self.n_roles :]
+        left = others[..., :1].sum(2)
+        average = (others[..., :1] * others[..., 1:]).sum(2) / left.clamp(min=_FLOOR)
+        return torch.cat([first.flatten(2), left, average], -1)
+
+
 def check_layers(sizes, name="hidden_layer_sizes"):
     """Numbers of hidden units as a tuple."""
     sizes = tuple(sizes)

@@ -15,11 +15,14 @@ from ._seeding import own_state
 
 _CHUNK = 1 << 16  # rows per prediction of the small nets
 _NO_WEIGHT = 1e-6  # below the weight of any example
-_MAX_LOGIT = 5.0  # of attention, so that weights can be summed chunk by chunk without overflow
+_LOWEST = -1e30  # largest match where no example is in use
 
 
 class Population(nn.Module):
     """Features of items, logits of their classes, codes of experts, and a logit of deferral for an item and a code.
+
+    With attention, the code of an expert depends on the item: the features of the item make a query, those of each
+    example a key, and examples whose keys match the query have more weight.
 
     Parameters
     ----------
@@ -34,7 +37,7 @@ class Population(nn.Module):
     context_layer_sizes, rejector_layer_sizes : tuple of int
         Hidden units of the net that encodes an example, and of the net that decides on deferral.
     pooling : {"mean", "attention"}
-        Whether all examples of an expert have the same weight, or weights by a learnt query. The query starts at zero,
+        Whether all examples of an expert have the same weight, or weights by the item at hand. Queries start at zero,
         which is the mean.
     """
 
@@ -47,7 +50,10 @@ class Population(nn.Module):
         self.truth, self.answer = nn.Embedding(n_classes, code_size), nn.Embedding(n_classes, code_size)
         self.example = MLPEnsemble(1, n_features + 2 * code_size, code_size, context_layer_sizes)
         self.rejector = MLPEnsemble(1, n_features + code_size, 1, rejector_layer_sizes)
-        self.query = nn.Parameter(torch.zeros(code_size)) if pooling == "attention" else None
+        self.query = self.key = None
+        if pooling == "attention":
+            self.query, self.key = (MLPEnsemble(1, n_features, code_size, ()) for _ in range(2))
+            nn.init.zeros_(self.query.weights[0])
 
     def forward(self, X):
         """Logits (B, C) of the classes, and features (B, W)."""
@@ -59,18 +65,32 @@ class Population(nn.Module):
         labels = (self.truth(truth), self.answer(answer))
         return self.example(torch.cat([features, *(label.to(features.dtype) for label in labels)], -1))[0]
 
-    def weigh(self, examples):
-        """Positive weights (..., 1) of encoded examples (..., code_size) in the code of their expert."""
-        if self.query is None:
-            return torch.ones_like(examples[..., :1])
-        match = (examples * self.query.to(examples.dtype)).sum(-1, keepdim=True) / len(self.query) ** 0.5
-        return (_MAX_LOGIT * torch.tanh(match / _MAX_LOGIT)).exp()
+    def attend(self, features, keys, examples, weight):
+        """Codes (B, E, code_size) of experts, as items with features (B, W) see them.
+
+        Parameters
+        ----------
+        features : tensor of shape (B, W)
+            Features of the items.
+        keys, examples : tensors of shape (E, T, code_size)
+            Keys and encodings of the examples of each expert.
+        weight : tensor of shape (E, T)
+            Weights of the examples, 0 for those that are not in use. The code of an expert without any is 0.
+        """
+        match = torch.einsum("bd,etd->bet", self.query(features)[0], keys) / keys.shape[-1] ** 0.5
+        match = match.masked_fill(weight == 0, -torch.inf)
+        share = weight * (match - match.detach().amax(-1, keepdim=True).clamp(min=_LOWEST)).exp()
+        share = share / share.sum(-1, keepdim=True).clamp(min=_NO_WEIGHT)
+        return torch.einsum("bet,etd->bed", share, examples)
 
     def defer(self, features, codes):
-        """Logits (B, E) of deferral for items with features (B, W) and experts with codes (E, code_size)."""
-        shape = (len(features), len(codes), -1)
-        pairs = torch.cat([features.unsqueeze(1).expand(shape), codes.unsqueeze(0).expand(shape)], -1)
-        return self.rejector(pairs.flatten(0, 1))[0].view(shape[:2])
+        """Logits (B, E) of deferral for items with features (B, W) and experts with codes (E, code_size).
+
+        Codes of shape (B, E, code_size) belong to one item each.
+        """
+        codes = codes.expand(len(features), *codes.shape[-2:])
+        pairs = torch.cat([features.unsqueeze(1).expand(*codes.shape[:2], -1), codes], -1)
+        return self.rejector(pairs.flatten(0, 1))[0].view(codes.shape[:2])
 
 
 class Contexts:
@@ -139,7 +159,7 @@ class PopulationNet(Net):
         if self.contexts is None or len(self.contexts.vocal) == 0:
             return (weight * loss).mean()
         drawn = self.contexts.draw(self.generator)
-        deferral = self.module_.defer(features, self._codes(*drawn[1:]))
+        deferral = self.module_.defer(features, self._codes(features, *drawn[1:]))
         experts, items, _, used = (part.to(self.device) for part in drawn)
         answered = codes[:, experts]
         right = (answered == y[:, None]).to(logits.dtype)
@@ -155,15 +175,19 @@ class PopulationNet(Net):
         of_experts = (pairs * known).sum(1) / known.sum(1).clamp(min=1)
         return (weight * torch.where(known.any(1), of_experts, loss)).mean()
 
-    def _codes(self, items, answers, used):
-        """Codes (S, code_size), weighted means of the used examples. Features are not trained through them."""
+    def _codes(self, at, items, answers, used):
+        """Codes of experts from the used examples, as `Population.defer` takes them, for items with features `at`.
+
+        Features are not trained through the examples.
+        """
         X, truth = self.contexts.take(items, self.device)
         with torch.no_grad():
             _, features = self.infer(X)
-        answers, used = answers.flatten().to(self.device), used.unsqueeze(-1).to(self.device, features.dtype)
+        answers, used = answers.flatten().to(self.device), used.to(self.device, features.dtype)
         each = self.module_.encode(features, truth, answers).view(*items.shape, -1)
-        weight = self.module_.weigh(each) * used
-        return (each * weight).sum(1) / weight.sum(1).clamp(min=_NO_WEIGHT)
+        if self.module_.query is not None:
+            return self.module_.attend(at, self.module_.key(features)[0].view(each.shape), each, used)
+        return (each * used.unsqueeze(-1)).sum(1) / used.sum(1, keepdim=True).clamp(min=_NO_WEIGHT)
 
 
 def build_population_net(params, items, n_classes, seed, pooling="mean"):
@@ -218,14 +242,9 @@ def fit_population_net(params, items, y_codes, votes, n_classes, seed, pooling="
         net.contexts = None  # a pickle holds no training rows
 
 
-@own_state(grad=False)
-def expert_codes(net, X, y_codes, votes, sample_weight=None):
-    """Codes (M, code_size) of experts from all their answers, float64; 0 for an expert without answers.
-
-    `sample_weight` (n,) are weights of the items, equal by default.
-    """
-    module, total, mass = net.module_, None, None
-    starts, n_experts = votes.starts, votes.shape[1]
+def encoded_answers(net, X, y_codes, votes, sample_weight):
+    """Yield annotators (A,), features (A, W), encodings (A, code_size) and weights (A, 1) of some answers at a time."""
+    starts = votes.starts
     for rows, features in logit_batches(net.module_.body, X, net.device):
         answers = slice(starts[rows.start], starts[rows.stop])
         item, who, answer = (
@@ -233,42 +252,82 @@ def expert_codes(net, X, y_codes, votes, sample_weight=None):
         )
         item -= rows.start
         truth = torch.as_tensor(np.asarray(y_codes[rows], dtype=np.int64))[item]
+        weight = torch.ones(len(features[0])) if sample_weight is None else torch.as_tensor(sample_weight[rows])
         for part in torch.arange(len(item)).split(_CHUNK):
-            each = module.encode(
-                features[0].relu()[item[part].to(net.device)],
-                truth[part].to(net.device),
-                answer[part].to(net.device),
-            )
-            weight = module.weigh(each)
-            if sample_weight is not None:
-                own = torch.as_tensor(sample_weight[rows], dtype=each.dtype)[item[part]]
-                weight = weight * own.to(net.device)[:, None]
+            seen = features[0].relu()[item[part].to(net.device)]
+            each = net.module_.encode(seen, truth[part].to(net.device), answer[part].to(net.device))
             check_outputs(each)
-            check_outputs(weight)
-            if total is None:
-                total = torch.zeros(n_experts, each.shape[1], dtype=each.dtype)
-                mass = torch.zeros(n_experts, 1, dtype=each.dtype)
-            total.index_add_(0, who[part], (each * weight).cpu())
-            mass.index_add_(0, who[part], weight.cpu())
-    if total is None:
-        return np.zeros((n_experts, module.truth.embedding_dim))
+            yield who[part], seen, each, weight[item[part], None].to(net.device, each.dtype)
+
+
+@own_state(grad=False)
+def expert_codes(net, X, y_codes, votes, sample_weight=None):
+    """Mean codes (M, code_size) of experts from all their answers, float64; 0 for an expert without answers.
+
+    `sample_weight` (n,) are weights of the items, equal by default.
+    """
+    total = torch.zeros(votes.shape[1], net.module_.truth.embedding_dim, dtype=torch.float64)
+    mass = torch.zeros(votes.shape[1], 1, dtype=torch.float64)
+    for who, _, each, weight in encoded_answers(net, X, y_codes, votes, sample_weight):
+        total.index_add_(0, who, (each * weight).cpu().double())
+        mass.index_add_(0, who, weight.cpu().double())
     return (total / mass.clamp(min=_NO_WEIGHT)).numpy()
 
 
 @own_state(grad=False)
-def predict_population(net, X, codes):
-    """Logits (n, C) of the classes and logits (n, E) of deferral to experts with codes (E, code_size), float64."""
-    module, n_classes = net.module_, net.module_.truth.num_embeddings
-    codes = torch.as_tensor(codes, dtype=torch.float64, device=net.device)
-    classes, deferral = np.empty((len(X), n_classes)), np.empty((len(X), len(codes)))
-    for rows, features in logit_batches(module.body, X, net.device):
+def expert_examples(net, X, y_codes, votes, sample_weight=None):
+    """Examples of each expert, what attention needs of their answers: an object array of arrays (T, 2 code_size + 1).
+
+    The columns are keys, encodings and weights; arguments are those of `expert_codes`.
+    """
+    parts = [(np.empty(0, dtype=int), np.empty((0, 2 * net.module_.truth.embedding_dim + 1)))]
+    for who, features, each, weight in encoded_answers(net, X, y_codes, votes, sample_weight):
+        key = net.module_.key(features)[0]
+        check_outputs(key)
+        parts.append((who.numpy(), torch.cat([key, each, weight], -1).cpu().double().numpy()))
+    who, table = (np.concatenate(part) for part in zip(*parts, strict=True))
+    by_expert = np.split(
+        table[np.argsort(who, kind="stable")], np.bincount(who, minlength=votes.shape[1]).cumsum()[:-1]
+    )
+    examples = np.empty(votes.shape[1], dtype=object)
+    for m in range(len(examples)):
+        examples[m] = by_expert[m]
+    return examples
+
+
+@own_state(grad=False)
+def predict_population(net, X, experts):
+    """Logits (n, C) of the classes and logits (n, E) of deferral to some experts, float64.
+
+    `experts` are their codes (E, code_size) or, with attention, their `expert_examples`, at least one of each.
+    """
+    n_classes = net.module_.truth.num_embeddings
+    defer = _defer_by_examples if experts.dtype == object else _defer_by_codes
+    classes, deferral = np.empty((len(X), n_classes)), np.empty((len(X), len(experts)))
+    for rows, features in logit_batches(net.module_.body, X, net.device):
         features = features[0].relu()
-        step = max(1, _CHUNK // len(features))
-        logits = module.classifier(features)[0]
+        logits = net.module_.classifier(features)[0]
         check_outputs(logits)
         classes[rows] = logits.cpu().numpy()
-        for start in range(0, len(codes), step):
-            some = module.defer(features, codes[start : start + step])
+        for columns, some in defer(net, features, experts):
             check_outputs(some)
-            deferral[rows, start : start + step] = some.cpu().numpy()
+            deferral[rows, columns] = some.cpu().numpy()
     return classes, deferral
+
+
+def _defer_by_codes(net, features, codes):
+    """Yield slices of experts and their logits (b, e) of deferral."""
+    codes, step = torch.as_tensor(codes, dtype=torch.float64, device=net.device), max(1, _CHUNK // len(features))
+    for start in range(0, len(codes), step):
+        columns = slice(start, start + step)
+        yield columns, net.module_.defer(features, codes[columns])
+
+
+def _defer_by_examples(net, features, examples):
+    """Yield experts, one at a time, and their logits (b,) of deferral."""
+    for m, table in enumerate(examples):
+        table = torch.as_tensor(table, dtype=torch.float64, device=net.device).unsqueeze(0)
+        keys, each = table[..., :-1].chunk(2, -1)
+        parts = features.split(max(1, _CHUNK // max(1, table.shape[1])))
+        seen = [net.module_.attend(part, keys, each, table[..., -1]) for part in parts]
+        yield m, net.module_.defer(features, torch.cat(seen))[:, 0]

@@ -132,6 +132,7 @@ MISSING_METHODS = {
     "latent": partial(_gated, ProbabilisticDeferral, **_PL2D, **_LONG),
     "naive": partial(_gated, ProbabilisticDeferral, missing="naive", **_PLAIN, **_LONG),
     "semi-supervised": partial(_gated, SemiSupervisedDeferral, **_PLAIN, **_LONG),
+    "MixMatch": partial(_gated, SemiSupervisedDeferral, completion="mixmatch", **_PLAIN, **_LONG),
     "latent, our gate": partial(_gated, ProbabilisticDeferral, **_LONG),
 }
 

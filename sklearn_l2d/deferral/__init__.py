@@ -3,6 +3,7 @@
 from ._best_expert import BestExpert
 from ._classifier_only import ClassifierOnly
 from ._cluster_deferral import ClusterDeferral
+from ._complement_deferral import ComplementDeferral
 from ._confidence_deferral import ConfidenceDeferral
 from ._conformal_deferral import ConformalDeferral
 from ._expert_agnostic_deferral import ExpertAgnosticDeferral
@@ -22,6 +23,7 @@ __all__ = [
     "BestExpert",
     "ClassifierOnly",
     "ClusterDeferral",
+    "ComplementDeferral",
     "ConfidenceDeferral",
     "ConformalDeferral",
     "ExpertAgnosticDeferral",

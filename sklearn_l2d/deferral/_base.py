@@ -22,7 +22,7 @@ from .._numerics._answers import expected_correctness, undominated
 from .._numerics._assignment import assign_members
 from .._numerics._crowdlab import crowdlab_proba, fit_crowdlab
 from .._numerics._fusion import Exponents
-from .._numerics._matching import match_many
+from .._numerics._matching import can_match_exactly, match_exactly, match_many
 from .._numerics._matrices import answer_weights, dense_if_small, entries, identity, row_blocks, rows_of
 from .._persistence import Estimator
 from .._rows import same_rows
@@ -379,10 +379,11 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         on_overflow : {"next", "classifier", "raise"}, default="next"
             What happens to deferred items that no member of their target can take. "next" passes each on to the free
             colleague, of any target with a share of the work, with the largest expected gain over the classifier:
-            `predict_expert_correctness` less the calibrated confidence of the classifier. Of several items, thousands
-            at a time, those with the largest gains come first. Within `capacity`, of more than 1,000 people who are
-            free, items are compared with those who are best for a sample of them. The classifier decides where nobody
-            free promises a gain, and a warning says how many these items are. "classifier" lets it decide all of
+            `predict_expert_correctness` less the calibrated confidence of the classifier. Within `capacity`, the sum of
+            the gains is as large as possible or, where these items times the free places are more than two million,
+            those with the largest gains come first, thousands of items at a time; of more than 1,000 people who are
+            free, items are then compared with those who are best for a sample of them. The classifier decides where
+            nobody free promises a gain, and a warning says how many these items are. "classifier" lets it decide all of
             them, with a warning. "raise" raises a ValueError.
 
         Returns
@@ -450,7 +451,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         items, deferral, labels = self._decide(X)
         if self.n_experts_ == 0:
             return labels
-        votes = check_answers(annotations, items.given, self, "predict_team")
+        votes = self._as_taken(items, deferral, check_answers(annotations, items.given, self, "predict_team"))
         if decision == "draw":
             given = votes.to_sparse()
             who = self._pass_on(items, deferral, self._choose_experts(items, deferral, given, None), given, None)
@@ -542,6 +543,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         if self.n_experts_ == 0:
             return float(np.average(labels == y, weights=check_weights(sample_weight, labels)))
         votes = check_answers(annotations, items.given, self, "score", unknown="wrong")
+        votes = self._as_taken(items, deferral, votes)
         return team_accuracy(y, deferral, labels, votes, self._selection, sample_weight)
 
     @atomic
@@ -609,7 +611,8 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         X_expected : array-like of shape (n_expected, n_features), default=None
             Items such as those to come. With them, the shift keeps a reserve: the time of each expert has a price, at
             which items such as these would need the capacities just up, and a deferred item goes to whoever gains most
-            on it beyond the price, whatever its target and `workload`. Without them, the first items take what they
+            on it beyond the price, whatever its target and `workload`. A `PanelDeferral` adds the price to what its
+            answers cost. Without them, the first items take what they
             want. Where capacities are tight, the reserve gains about what a plan for all items at once would.
         n_expected : int, default=None
             Number of items to come; by default that of `X_expected`.
@@ -623,7 +626,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         ------
         ValueError
             If `capacity` or `available` does not fit the experts, or a reserve is asked for without a capacity, or of a
-            team that asks several people about an item.
+            team that chooses panels at once or has promised an accuracy.
         """
         check_is_fitted(self)
         return Shift(self, capacity, available, X_expected, n_expected)
@@ -672,7 +675,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         check_is_fitted(self)
         items = self._check_items(X)
         scores, proba = self._target_scores(items), self._classifier_proba(items)
-        correctness = expected_correctness(proba, self._selection @ self._correctness)
+        correctness = self._target_right(proba)
         names = [*self.targets_, "classifier"]
         labels = own_labels(self.classifier_, items.given)
         chosen = Duel.of(scores).chosen
@@ -773,6 +776,18 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             return self._answer_shape(items[rows], some)
 
         return fused_proba(self._roster.answer_model, self._exponents, np.log(proba), votes, shape_of)
+
+    def _as_taken(self, items, deferral, votes):
+        """Answers to items as their targets, by codes (n,), take them: each with the label that it leads to."""
+        return votes
+
+    def _target_right(self, proba):
+        """Probability (n, n_targets + 1) that each target and, last, the classifier is right about items."""
+        return expected_correctness(proba, self._selection @ self._correctness)
+
+    def _names_for(self, target, who):
+        """Names of experts `who`, as they decide items for targets."""
+        return self.experts_[who]
 
     def _decision_cost(self):
         """Cost (C, C) of deciding for the class of the column where that of the row is true; None if errors cost 1."""
@@ -1125,17 +1140,19 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         items = self._check_items(X)
         label, reasons = own_labels(self.classifier_, items.given), []
         place, confidence = np.searchsorted(self.classes_, label), np.empty(len(items))
-        of_targets, members = self._selection @ self._correctness, csr_array(self._selection)
+        members = csr_array(self._selection)
         for block in row_blocks(len(items), len(self.targets_) + len(self.classes_)):
             some, target, who = items[block], deferral[block], assignment[block]
             proba, rows = self._classifier_proba(some), np.flatnonzero(who >= 0)
             confidence[block] = proba[np.arange(len(some)), place[block]]
-            right, passed_on = np.full(len(some), np.nan), np.zeros(len(some), dtype=bool)
-            right[rows] = self._right(some, proba, rows, who[rows])
+            names, right = np.full(len(some), None, dtype=object), np.full(len(some), np.nan)
+            names[rows] = self._names_for(target[rows], who[rows])
+            right[rows] = self._right(some, proba, rows, who[rows], target[rows])
+            passed_on = np.zeros(len(some), dtype=bool)
             passed_on[rows] = entries(members, target[rows], who[rows]) == 0
             passed_on[(target >= 0) & (who < 0)] = True
-            others = np.where(self._live, proba @ of_targets.T, -np.inf)
-            reasons += reasons_of(self.targets_, self.experts_, target, who, passed_on, right, proba.max(1), others)
+            others = np.where(self._live, self._target_right(proba)[:, :-1], -np.inf)
+            reasons += reasons_of(self.targets_, names, target, who, passed_on, right, proba.max(1), others)
         return route.assign(label=label, confidence=confidence, reason=reasons)
 
     def _choose_experts(self, items, deferral, available, capacity):
@@ -1153,17 +1170,17 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             return assignment
         assignment, left = assignment.copy(), None
         available = csr_array(available) if issparse(available) else available
-        if capacity is not None:
-            left = capacity - np.bincount(assignment[assignment >= 0], minlength=self.n_experts_)
-            rows = rows[np.argsort(self._keys(items[rows]))]  # the order of items decides nothing
         # whom a bound excludes is not asked here, either
         bounds = self.requested_bounds_
         working = self._selection[bounds.target_upper[:-1] > 0].sum(0) * bounds.expert_upper[:-1] > 0
-        if issparse(available) and left is None:
-            return self._pass_on_among(items, rows, available, working, assignment)
         by_row, by_class, correctness = np.ndim(available) == 2, self._by_class, self._correctness
         if available is not None and not by_row:
             working = working & available
+        if capacity is not None:
+            left = np.where(working, capacity - np.bincount(assignment[assignment >= 0], minlength=self.n_experts_), 0)
+            rows = rows[np.argsort(self._keys(items[rows]))]  # the order of items decides nothing
+        if issparse(available) and left is None:
+            return self._pass_on_among(items, rows, deferral[rows], available, working, assignment)
 
         def gain(some, people):
             of_some = items[rows[some]]
@@ -1171,7 +1188,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             if by_class:
                 gained = proba @ correctness[people].T - proba.max(1)[:, None]
             else:
-                gained = self.predict_expert_correctness(of_some.given)[:, people] - proba.max(1)[:, None]
+                gained = self._right_of_all(of_some, proba, deferral[rows[some]])[:, people] - proba.max(1)[:, None]
             if by_row:
                 gained[~available_for(available, rows[some])[:, people]] = -np.inf
             return gained
@@ -1180,9 +1197,12 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             proba = self._classifier_proba(items[rows[some]])
             return proba @ correctness[people].max(0) - proba.max(1)
 
+        if left is not None and can_match_exactly(len(rows), left):
+            assignment[rows] = match_exactly(gain(slice(None), np.arange(self.n_experts_)), left)
+            return assignment
         if left is not None:
             comparable = by_class and not by_row
-            assignment[rows] = match_many(gain, len(rows), np.where(working, left, 0), most if comparable else None)
+            assignment[rows] = match_many(gain, len(rows), left, most if comparable else None)
             return assignment
         people = np.flatnonzero(working)
         if by_class and not by_row and len(rows) > len(people):  # else a search for the best is not worth its time
@@ -1192,12 +1212,12 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             assignment[rows[block]] = np.where(gained.max(1) > 0, people[gained.argmax(1)], -1)
         return assignment
 
-    def _pass_on_among(self, items, rows, available, working, assignment):
+    def _pass_on_among(self, items, rows, target, available, working, assignment):
         """As `_pass_on`, among the few who are listed as available for each of some items."""
         for block in row_blocks(len(rows), len(self.classes_)):
             listed, some = available[rows[block]], items[rows[block]]
             proba, row = self._classifier_proba(some), rows_of(listed)
-            right = self._right(some, proba, row, listed.indices)
+            right = self._right(some, proba, row, listed.indices, target[block][row])
             gain = np.where(listed.data.astype(bool) & working[listed.indices], right - proba.max(1)[row], -np.inf)
             best = np.lexsort((listed.indices, -gain, row))  # the largest gain first, and the first of equals
             best = best[np.searchsorted(row, np.flatnonzero(np.diff(listed.indptr)))]
@@ -1205,11 +1225,15 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             assignment[rows[block][row[best]]] = listed.indices[best]
         return assignment
 
-    def _right(self, items, proba, rows, who):
-        """`predict_expert_correctness` of experts `who` on some rows of items with these probabilities (n, C)."""
+    def _right(self, items, proba, rows, who, target):
+        """Probability that experts `who` are right if they decide some rows of items (n, C) for these targets."""
         if self._by_class:
             return (proba[rows] * self._correctness[who]).sum(1)
         return self.predict_expert_correctness(items.given)[rows, who]
+
+    def _right_of_all(self, items, proba, target):
+        """Probability (n, n_experts) that each expert is right if they decide items (n, C) for these targets."""
+        return self.predict_expert_correctness(items.given)
 
     def _vote(self, deferral, votes):
         """Rows that a target decides and its weighted vote."""

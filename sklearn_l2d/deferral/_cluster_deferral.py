@@ -428,10 +428,11 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
         shape = None if self.clusterer is None else self._shape_at(items)  # one that was not asked for says little
         return None if shape is None else shape[votes.item]
 
-    def _log_likelihood(self, items, votes, y_codes, proba, price, counted=True):
+    def _log_likelihood(self, items, votes, y_codes, proba, price, counted=None):
         if self._target_likelihood is None:
             return super()._log_likelihood(items, votes, y_codes, proba, price, counted)
-        left_out = np.eye(len(self.classes_))[y_codes][votes.item] if counted else None
+        left_out = self._left_out(y_codes, counted)
+        left_out = None if left_out is None else left_out[votes.item]
         told = answer_log_likelihood(self._roster.answer_model, votes.annotator, votes.label, None, left_out)
         return table_if_small(combined_evidence(votes, y_codes, proba, told, price, self.annotation_smoothing))
 
@@ -442,10 +443,10 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
             selection = dense_if_small(self._plain_selection())
             self._target_likelihood = mean_likelihood(self._roster.answer_model, selection)
 
-    def _prior(self, proba):
-        if self._target_likelihood is None or self.prior_weight == 0:
-            return super()._prior(proba)
-        return np.log(np.column_stack([accuracy_with_answer(proba, self._target_likelihood), proba.max(1)]))
+    def _known_at_fit(self, proba):
+        if self._target_likelihood is None:
+            return super()._known_at_fit(proba)
+        return np.column_stack([accuracy_with_answer(proba, self._target_likelihood), proba.max(1)])
 
     def _group_bounds(self):
         return self.cluster_workload if len(self.targets_) else None

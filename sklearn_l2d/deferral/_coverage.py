@@ -283,7 +283,7 @@ class CoverageMixin:
         """Set the offsets and what follows from them, by a contest of items of some weight and feasible bounds."""
         plain = self._plain_selection()
         if self._bind_people(bounds):
-            found = calibrate(contest, plain, bounds, sample_weight)
+            found = self._meet_bounds(contest, plain, bounds, sample_weight)
             self._set_selection(found.selection)
         else:
             found = calibrate_coverage(contest, plain, bounds, sample_weight)
@@ -293,6 +293,10 @@ class CoverageMixin:
             share_violation(found.shares, *bounds.targets),
             share_violation(np.append(self.workload_, self.coverage_), *bounds.experts),
         )
+
+    def _meet_bounds(self, scores, omega, bounds, sample_weight):
+        """`Calibration` on scores (n, n_targets + 1), under bounds on people."""
+        return calibrate(scores, omega, bounds, sample_weight)
 
     def _set_no_offsets(self):
         """Set all offsets to 0."""

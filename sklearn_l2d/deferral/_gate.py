@@ -95,6 +95,8 @@ class GateProblem(NamedTuple):
         `evidence`, an array or a `RowTable`; nets that provide evidence may learn from them. Returns a mapping with new
         values of `log_likelihood` and `prior`. Called with None, it returns their current values. None keeps them as
         they are.
+    of_targets : bool
+        Whether the columns of `log_likelihood` are the targets: what a member is worth depends on the target.
     """
 
     X: np.ndarray
@@ -105,6 +107,7 @@ class GateProblem(NamedTuple):
     prior: np.ndarray | None = None
     sample_weight: np.ndarray | None = None
     refresh: Callable | None = None
+    of_targets: bool = False
 
     def rows(self, index):
         """The same problem on some rows, with the current evidence."""
@@ -129,11 +132,16 @@ class GateProblem(NamedTuple):
 
         The columns are the experts if experts have bounds. Otherwise the experts are summed out once instead of before
         every epoch, and the columns are the targets. Where every expert is a target, bounds on one are on the other.
+        Evidence of targets stays as it is.
         """
         selection, log_likelihood = with_classifier(self.omega), self.log_likelihood
+        if self.bounds.bind_experts and self.of_targets:
+            return selection.toarray() if issparse(selection) else selection, log_likelihood, self.bounds.experts
         if self.bounds.bind_experts and not issparse(self.omega):
             return selection, log_likelihood, self.bounds.experts
-        if self.by_rows:
+        if self.of_targets:
+            of_targets = log_likelihood
+        elif self.by_rows:
             shape, member = (len(self.X), selection.shape[0]), csr_array(selection)
             of_targets = RowTable(lambda rows: target_log_likelihood(member, np.asarray(log_likelihood[rows])), shape)
         else:
@@ -198,14 +206,16 @@ class Inference(NamedTuple):
 def infer(net, problem, evidence, duals, e_step):
     """E-step on all rows at once; `e_step` has the signature of `gate_posterior`."""
     selection, log_likelihood, expert_bounds = evidence
-    log_gate = np.asarray(problem.log_gate(net))
+    log_prior = log_gate = np.asarray(problem.log_gate(net))
+    if problem.of_targets:  # within a target, all members are alike
+        log_prior, log_likelihood = log_gate + log_likelihood, np.zeros((len(log_gate), selection.shape[1]))
     bounds = {"target_bounds": problem.bounds.targets, "expert_bounds": expert_bounds}
     weights = {} if problem.sample_weight is None else {"sample_weight": problem.sample_weight}
-    posterior = e_step(log_gate, selection, log_likelihood, **bounds, **duals, **weights)
-    reached = gate_log_likelihood(log_gate, selection, log_likelihood, problem.sample_weight)
+    posterior = e_step(log_prior, selection, log_likelihood, **bounds, **duals, **weights)
+    reached = gate_log_likelihood(log_prior, selection, log_likelihood, problem.sample_weight)
     return Inference(
         with_idle(posterior.targets, log_gate, problem.omega) * problem.weight[:, None],
-        posterior.experts,
+        posterior.targets if problem.of_targets else posterior.experts,
         {"target_dual": posterior.target_dual, "expert_dual": posterior.expert_dual},
         {"log_likelihood": reached, "constraint_violation": posterior.violation},
     )
@@ -502,12 +512,13 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
 
     def _gather_evidence(self, team, weight, price):
         """Fit the classifier and return `log_likelihood`, `prior` and, if used, `refresh` of a `GateProblem`."""
-        return self._evidence(team.items, team.votes, team.y_codes, self._judge_classifier(team, self.cv), price)
+        proba = self._judge_classifier(team, self.cv)
+        return self._evidence(team.items, team.votes, team.y_codes, proba, price, team.weight)
 
-    def _evidence(self, items, votes, y_codes, proba, price, counted=True):
+    def _evidence(self, items, votes, y_codes, proba, price, counted=None):
         """`log_likelihood` and `prior` of a `GateProblem`, from calibrated probabilities of the classifier.
 
-        `counted` says whether the roster has counted the votes.
+        `counted` (n,) are the weights with which the roster has counted the answers to each item, None if it has not.
         """
         log_likelihood = self._log_likelihood(items, votes, y_codes, proba, price, counted)
         return {"log_likelihood": log_likelihood, "prior": self._prior(proba)}
@@ -536,7 +547,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         y_codes = self._check_truth(X, y)[0]
         self.gate_ = copy.deepcopy(self.gate_)
         proba = self._classifier_proba(items)
-        evidence = self._evidence(items, votes, y_codes, proba, self._price(), counted=False)
+        evidence = self._evidence(items, votes, y_codes, proba, self._price())
         weight = row_weights(self.class_weight, y, sample_weight)
         bounds = self._feasible(self._bounds(self._roster))
         self._train(
@@ -575,7 +586,11 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         """Likelihood (C, C) of the true class, the row, given an answer."""
         return check_error_cost(self.error_cost, self.classes_, self.annotation_smoothing)
 
-    def _log_likelihood(self, items, votes, y_codes, proba, price, counted=True):
+    def _left_out(self, y_codes, counted):
+        """Truth (n, C) of items with which the roster has counted the answers to them, None if it has not."""
+        return None if counted is None else np.eye(len(self.classes_))[y_codes] * counted[:, None]
+
+    def _log_likelihood(self, items, votes, y_codes, proba, price, counted=None):
         """Log-likelihood of the experts and the classifier for the E-step, less the cost of asking."""
         evidence = answer_evidence(votes, y_codes, proba, self._answer_likelihood(), self._correctness, price)
         return table_if_small(evidence)
@@ -618,4 +633,8 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         """Log of the expected correctness (n, n_targets + 1) of targets and classifier; None without a prior."""
         if self.prior_weight == 0:
             return None
-        return np.log(np.maximum(expected_correctness(proba, self._target_correctness), _LEAST))
+        return np.log(np.maximum(self._known_at_fit(proba), _LEAST))
+
+    def _known_at_fit(self, proba):
+        """Expected correctness (n, n_targets + 1) of targets and classifier by what the gate started from."""
+        return expected_correctness(proba, self._target_correctness)

@@ -122,13 +122,13 @@ class ImitatingDeferrer(GatedDeferrer):
         """Codes (n, n_experts) of the answers, and a function of rows: the likelihood of the missing ones, or None."""
         raise NotImplementedError
 
-    def _evidence(self, items, votes, y_codes, proba, price, counted=True):
+    def _evidence(self, items, votes, y_codes, proba, price, counted=None):
         log_likelihood, prior = self._log_likelihood(items, votes, y_codes, proba, price, counted), None
         if self.prior_weight > 0:
             prior = self._table(lambda rows: self._prior(proba[rows]), (len(items), len(self.targets_) + 1))
         return {"log_likelihood": log_likelihood, "prior": prior}
 
-    def _log_likelihood(self, items, votes, y_codes, proba, price, counted=True):
+    def _log_likelihood(self, items, votes, y_codes, proba, price, counted=None):
         likelihood = self._answer_likelihood()
         codes, absent = self._answers(items, votes, y_codes)
 

@@ -9,7 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import Interval, StrOptions
-from .._torch._losses import one_vs_all_loss, realizable_loss, softmax_loss
+from .._torch._losses import most_confident_loss, one_vs_all_loss, realizable_loss, softmax_loss
 from .._torch._net import predict_logits
 from ._surrogate import JointDeferrer, check_prices, less_price, one_vs_all_link, softmax_link
 
@@ -30,7 +30,8 @@ class OneStageDeferral(JointDeferrer):
     The loss is a surrogate of the team's errors. "softmax" and "ova" are the multi-expert losses of Multi-L2D, after
     Mozannar and Sontag (2020) and Verma and Nalisnick (2022). If the net can represent it, their minimum is the best
     rule: the classifier decides where ``max_c p(c | x)`` is above ``p(m_j = y | x)`` of every expert, else the expert
-    who is most likely right. "realizable" is the loss of Mozannar et al. (2023) for a single expert.
+    who is most likely right. "realizable" is the loss of Mozannar et al. (2023) for a single expert. With
+    ``experts="most_confident_correct"``, a row teaches that one expert is right instead of all who are (PiCCE).
 
     Parameters
     ----------
@@ -38,6 +39,11 @@ class OneStageDeferral(JointDeferrer):
         "softmax" is Eq. 8 of Multi-L2D. "ova" is Eq. 9, one logistic loss per class and expert; its estimates of the
         experts' correctness are better calibrated. "realizable" needs exactly one expert; it finds a rule without
         errors if the net has one, but see Notes.
+
+    experts : {"all", "most_confident_correct"}, default="all"
+        Who counts as right in the loss of a row with "softmax" and "ova": "all" experts who are right or, of these,
+        only the one with the largest output at this step of the training. The second leaves more of the loss to the
+        classifier where experts are many; only the largest output of an expert then estimates a correctness, see Notes.
 
     alpha : float, default=0.5
         Weight of the team's loss with "realizable": ``alpha * team + (1 - alpha) * cross-entropy of the classifier``.
@@ -48,7 +54,7 @@ class OneStageDeferral(JointDeferrer):
         the loss and is subtracted when a decision is made: expert j decides where ``p(m_j = y | x) - cost_j``, by
         `predict_expert_correctness` before clipping, is above ``max_c p(c | x)``. With "realizable" the cost enters the
         loss: a right answer that costs less than 1 has the loss of a right answer with weight 1 - cost and that of a
-        wrong answer with weight cost.
+        wrong answer with weight cost. With ``experts="most_confident_correct"``, all costs must be equal.
 
     class_weight : mapping, "balanced" or None, default=None
         Weights of the classes in the loss.
@@ -128,6 +134,23 @@ class OneStageDeferral(JointDeferrer):
     there are. Time grows with items times experts. Coverage follows from the loss and cannot be requested; use
     `RankedDeferral` for that.
 
+    With ``experts="most_confident_correct"``, all experts count in the first quarter of the epochs. From then on the
+    loss of a row is that of the true class and of one right expert, or of the true class alone if nobody is right; the
+    others who answered count as wrong. At the minimum, the output of an expert estimates the probability that this
+    expert is right and nobody with a larger output is, which is ``p(m_j = y | x)`` for the largest output alone, and
+    less for all others. This is all that a decision needs. But costs must be equal for all; after `offboard` of
+    somebody who was often ahead, the others are underrated until the next `fit`; and `predict_expert_correctness`
+    counts by class. What is proved has gaps: (1) the best expert is sure to have the largest output only if adding this
+    expert to any set of others makes it more probable that somebody is right than adding anybody else would (Condition
+    1 of the paper), which redundant good experts violate. (2) Theorem 6(A) is false as printed: the share of the best
+    expert is ``p / (1 + V)``, with V the probability that somebody is right, not ``p V / (1 + V)``; experts who are
+    right with 3/4 and 1/2 have 2/5 instead of 7/20. Eq. 12 remains right for the largest output. (3) It is about the
+    global minimum, but the loss is not convex: whoever is ahead takes the rows on which both are right and stays ahead,
+    for instance the worse of two independent experts who are right with .9 and .7. The first epochs with all experts
+    start it in the right order, which the paper does not do. (4) A missing annotation is no larger output, so that with
+    many of them the outputs are between the two estimates. (5) The paper's own Table 2 has a case in which it is no
+    better (15.23 % errors against 15.17 %, MiceBone, two experts).
+
     "realizable" is consistent only if some rule of the net makes no errors. For C equally likely classes and an expert
     who is right with probability p on each, it defers above ``p = 2 / (C + 1)``; the best rule defers above ``1 / C``.
 
@@ -142,7 +165,8 @@ class OneStageDeferral(JointDeferrer):
     ensembles, sections 3 and 4. Mozannar and Sontag (2020), Consistent estimators for learning to defer to an expert.
     Verma and Nalisnick (2022), Calibrated learning to defer with one-vs-all classifiers. Mozannar et al. (2023), Who
     should predict? Exact algorithms for learning to defer to humans. Mao, Mohri and Zhong (2024), Realizable
-    H-consistent and Bayes-consistent loss functions for learning to defer.
+    H-consistent and Bayes-consistent loss functions for learning to defer. PiCCE: Liu et al. (2026), When more experts
+    hurt: underfitting in multi-expert learning to defer.
 
     Examples
     --------
@@ -162,6 +186,7 @@ class OneStageDeferral(JointDeferrer):
     _parameter_constraints: ClassVar = {
         **JointDeferrer._parameter_constraints,
         "surrogate": [StrOptions(set(_LINKS))],
+        "experts": [StrOptions({"all", "most_confident_correct"})],
         "alpha": [Interval(numbers.Real, 0, 1, closed="right")],
         "consultation_cost": [numbers.Real, "array-like", dict, None],
     }
@@ -170,6 +195,7 @@ class OneStageDeferral(JointDeferrer):
         self,
         surrogate="softmax",
         *,
+        experts="all",
         alpha=0.5,
         consultation_cost=None,
         class_weight=None,
@@ -206,6 +232,7 @@ class OneStageDeferral(JointDeferrer):
             random_state=random_state,
         )
         self.surrogate = surrogate
+        self.experts = experts
         self.alpha = alpha
         self.consultation_cost = consultation_cost
 
@@ -226,10 +253,15 @@ class OneStageDeferral(JointDeferrer):
             Probabilities in the order of `experts_`. With "ova", it is the sigmoid of the expert's output (Multi-L2D
             Eq. 13). With "softmax", it is ``t_j / (1 - sum t)`` of the experts' shares t (Eq. 12), which has no upper
             bound and is clipped to 1. An expert without annotations in `fit` has the mean correctness of all experts.
+            With ``experts="most_confident_correct"``, whose outputs are no correctness, it is the correctness of an
+            expert per class, shrunk by empirical Bayes and weighted by the classifier's probabilities of the classes.
         clipped : ndarray of bool of shape (n_samples, n_experts)
             True where the estimate was above 1 and was clipped. Only returned if `return_clipped` is True.
         """
         check_is_fitted(self)
+        if self._by_class:
+            correctness = super().predict_expert_correctness(X)
+            return (correctness, np.zeros(correctness.shape, dtype=bool)) if return_clipped else correctness
         logits = predict_logits(self.net_, self._check_items(X).array)
         log_right = self.classifier_.link(logits, len(self.classes_))[1]
         correctness, clipped = np.exp(np.minimum(log_right, 0.0)), (log_right > 0) & ~self._silent
@@ -245,7 +277,17 @@ class OneStageDeferral(JointDeferrer):
                 f"surrogate='realizable' takes exactly one expert, but annotations have {len(self.experts_)}; use "
                 "'ova' or 'softmax', or pass the column of one expert."
             )
-        check_prices(self.consultation_cost, self.experts_)
+        prices = check_prices(self.consultation_cost, self.experts_)
+        if self.experts == "most_confident_correct" and len(np.unique(prices)) > 1:
+            raise ValueError(
+                f"consultation_cost={self.consultation_cost!r} differs between experts, but with "
+                "experts='most_confident_correct' only the largest output of an expert is a correctness from which a "
+                "cost can be taken; use one cost for all, or experts='all'."
+            )
+
+    @property
+    def _by_class(self):
+        return self.experts == "most_confident_correct" or self.surrogate == "realizable"
 
     def _learn(self, team):
         in_loss = self.surrogate == "realizable"
@@ -259,6 +301,13 @@ class OneStageDeferral(JointDeferrer):
         return right * np.maximum(1 - check_prices(self.consultation_cost, self.experts_), 0)[team.votes.annotator]
 
     def _row_loss(self):
+        loss = self._first_loss()
+        if self.experts == "all" or self.surrogate == "realizable" or len(self.experts_) == 0:
+            return loss
+        return partial(most_confident_loss, loss=loss, n_classes=len(self.classes_))
+
+    def _first_loss(self):
+        # of all experts: whoever is ahead stays ahead with `most_confident_loss`, and initial outputs are random
         if self.surrogate == "realizable":
             return partial(realizable_loss, n_classes=len(self.classes_), alpha=self.alpha)
         return {"softmax": softmax_loss, "ova": one_vs_all_loss}[self.surrogate]

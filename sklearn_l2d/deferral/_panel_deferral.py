@@ -749,6 +749,20 @@ class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
         toll = find_prices(loads_of, lower, upper, start=np.where(np.isfinite(start), start, 0.0))
         return never + toll, draw(toll)
 
+    def _tolls_for(self, sample, upper, start):
+        """Tolls (M,) beside the prices by which nobody is asked about more than a share `upper` (M,) of a sample."""
+
+        def loads_of(toll):
+            asked = draw_questions(Talk(self._asker(price=self.prices_ + toll), *sample))
+            return asked.loads(-np.inf, self.n_experts_)
+
+        return find_prices(loads_of, np.zeros(len(upper)), upper, start=start)
+
+    def _at_toll(self, toll):
+        """A copy with tolls (M,) beside its own."""
+        details = self._roster.details
+        return self._copy_with(_roster=self._roster._replace(details=details | {"toll": details["toll"] + toll}))
+
     def _fixed_threshold(self):
         """Threshold that does not depend on a budget: any worth above the price, or any worth at all."""
         return 0.0 if self.target_accuracy is None else -np.inf

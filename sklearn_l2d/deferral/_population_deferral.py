@@ -6,7 +6,7 @@ import numpy as np
 
 from .._sklearn import StrOptions
 from .._torch._net import check_net
-from .._torch._population_net import expert_codes, fit_population_net, predict_population
+from .._torch._population_net import expert_codes, expert_examples, fit_population_net, predict_population
 from ..cluster import PopulationExpertEncoder
 from ._base import BaseDeferrer
 from ._surrogate import FirstOutputs, softmax_link
@@ -37,7 +37,8 @@ class PopulationDeferral(TallyMixin, BaseDeferrer):
 
     pooling : {"mean", "attention"}, default="mean"
         How the code of an expert is formed from the examples: "mean" gives all of them the same weight, "attention"
-        weights them by how well they match a learnt query. The query is the same for all items.
+        weights them by the item at hand, whose features make a query that is compared with keys made of the features of
+        the examples (cross-attention). The expert then is seen by the answers to items that matter here.
 
     context_size : int, default=50
         Largest number of examples that represent an expert in a training step; at most half of the expert's answers are
@@ -92,7 +93,8 @@ class PopulationDeferral(TallyMixin, BaseDeferrer):
     n_experts_ : int
         Number of experts.
     expert_codes_ : ndarray of shape (n_experts, code_size)
-        Codes of the experts. An expert without answers has the mean code of the other experts in `fit`.
+        Codes of the experts, with "attention" before any item is seen: means over their examples. An expert without
+        answers has the mean code of the other experts in `fit`, whatever the item.
     targets_ : ndarray of shape (n_targets,)
         Names of the targets: every expert of `fit` or `onboard` is one.
     omega_ : ndarray or csr_array of shape (n_experts, n_targets)
@@ -135,9 +137,10 @@ class PopulationDeferral(TallyMixin, BaseDeferrer):
 
     An example contains the true class, the item and the answer, as in the paper and its code. The re-implementation
     behind Table 3 leaves the true class out, so that a code can hardly tell whether the expert is right: those figures
-    are probably too low. In the paper, attention goes from the item at hand to the examples, after attention among the
-    examples, and needs the examples at every prediction. Here an expert is one code with either pooling, so that a
-    stored team holds no examples and the cost of a prediction does not depend on their number.
+    are probably too low. With "mean", an expert is one code, a stored team holds no examples, and the cost of a
+    prediction does not depend on their number. With "attention", a team keeps two vectors of `code_size` numbers for
+    every answer of its experts, and a prediction compares the item with all of them. Attention starts as the mean. The
+    attention among the examples that comes first in the paper is left out.
 
     As in the paper's code, the features are not trained through the codes. Here the examples of an expert are items
     that this expert annotated, so that experts may annotate different items. The net does not learn from an annotation
@@ -244,19 +247,34 @@ class PopulationDeferral(TallyMixin, BaseDeferrer):
         self.n_iter_ = len(self.history_)
         self.classifier_ = PopulationClassifier(self.net_, self.classes_, softmax_link, self.dtype)
         self.temperature_ = 1.0
-        codes = expert_codes(self.net_, items, team.y_codes, team.votes, team.weight_if_any)
-        vocal = team.votes.n_answers > 0
-        self._mean_code = codes[vocal].mean(0) if vocal.any() else np.zeros(self.code_size)
-        self._single_targets(codes=np.where(vocal[:, None], codes, self._mean_code))
+        details, vocal = self._details(items, team.y_codes, team.votes, team.weight_if_any), team.votes.n_answers > 0
+        self._mean_code = details["codes"][vocal].mean(0) if vocal.any() else np.zeros(self.code_size)
+        self._single_targets(**self._with_silent(details, vocal))
         self._measure_shares(team)
 
     def _fit_nobody(self, team):
         self._learn(team)
 
     def _describe(self, items, y_codes, votes):
-        known = expert_codes(self.net_, items.array, y_codes, votes)
-        return {"codes": np.where((votes.n_answers > 0)[:, None], known, self._mean_code)}
+        return self._with_silent(self._details(items.array, y_codes, votes), votes.n_answers > 0)
+
+    def _details(self, *arguments):
+        """Codes of experts and, with attention, their examples; arguments after the net as in `expert_codes`."""
+        details = {"codes": expert_codes(self.net_, *arguments)}
+        if self.pooling == "attention":
+            details["examples"] = expert_examples(self.net_, *arguments)
+        return details
+
+    def _with_silent(self, details, vocal):
+        """Details in which experts without answers have the mean code, whatever the item."""
+        alone = np.concatenate([np.zeros(self.code_size), self._mean_code, [1.0]])[None]  # one example has all weight
+        for m in np.flatnonzero(~vocal):
+            details["codes"][m] = self._mean_code
+            if "examples" in details:
+                details["examples"][m] = alone
+        return details
 
     def _scores(self, items):
-        classes, deferral = predict_population(self.net_, items.array, self._selection @ self.expert_codes_)
-        return np.column_stack([deferral, classes.max(1)])
+        details = self._roster.details
+        classes, deferral = predict_population(self.net_, items.array, details.get("examples", details["codes"]))
+        return np.column_stack([deferral @ self._selection.T, classes.max(1)])

@@ -16,7 +16,7 @@ from .._torch._batches import AnswerTable, RowTable
 from .._torch._net import train
 from ._imitation import AnswerNet, ImitatingDeferrer, answers_likelihood, predict_answers
 
-_NEVER = 1e-30  # likelihood of the truth for a missing annotation: above zero, so that bounds can always be met
+NEVER = 1e-30  # likelihood of the truth for a missing annotation: above zero, so that bounds can always be met
 
 
 class JointClassifier:
@@ -60,12 +60,12 @@ def lessons(y_codes, n_folds, seed):
     return fold, np.where(left_out, -1, y_codes[:, None])
 
 
-def of_people(responsibilities):
-    """Responsibilities of the experts alone, without the classifier, an array or a `RowTable`."""
+def of_people(responsibilities, n_experts):
+    """Responsibilities of experts for their answers, the first columns of an array or a `RowTable`."""
     if isinstance(responsibilities, RowTable):
-        n, n_deciders = responsibilities.shape
-        return RowTable(lambda rows: np.asarray(responsibilities[rows])[:, :-1], (n, n_deciders - 1))
-    return responsibilities[:, :-1].copy()
+        shape = len(responsibilities), n_experts
+        return RowTable(lambda rows: np.asarray(responsibilities[rows])[:, :n_experts], shape)
+    return responsibilities[:, :n_experts].copy()
 
 
 def _imitates(deferrer):
@@ -419,21 +419,21 @@ class ProbabilisticDeferral(ImitatingDeferrer):
                 epoch += 1
                 for net, rows in learners:
                     if net is self.answer_net_:
-                        rows.set_target(of_people(responsibilities), 2)
+                        rows.set_target(of_people(responsibilities, self.n_experts_), 2)
                     self._one_epoch(net, rows, epoch)
             if joint is None:
                 honest = proba
             else:
                 honest, self.temperature_ = joint.judge(team.items.array, team.y_codes, fold)
                 self._judged = np.log(honest)
-            return self._evidence(team.items, team.votes, team.y_codes, honest, price)
+            return self._evidence(team.items, team.votes, team.y_codes, honest, price, team.weight)
 
         return refresh(None) | {"refresh": refresh if learners else None}
 
     def _answers(self, items, votes, y_codes):
         codes = AnswerTable(votes, votes.label, -1)
         if self.missing == "naive":
-            return codes, lambda _: _NEVER
+            return codes, lambda _: NEVER
         likelihood, members, shrinkage = self._answer_likelihood(), self._members, self.answer_shrinkage
         known, net = absent_likelihood(likelihood, self._correctness), self.answer_net_.frozen()
         complete = len(votes.item) == votes.shape[0] * votes.shape[1]

@@ -155,13 +155,15 @@ def route_table(targets, experts, deferral, assignment, index):
     )
 
 
-def reasons_of(targets, experts, target, who, passed_on, right, sure, others):
+def reasons_of(targets, names, target, who, passed_on, right, sure, others):
     """Why items go where they go, in words.
 
     Parameters
     ----------
-    targets, experts : sequences
+    targets : sequence
         Names.
+    names : sequence of n entries
+        Name of the expert who is asked about each item, as it decides.
     target, who : ndarrays of int of shape (n,)
         Target of each item, and expert who is asked; -1 for the classifier.
     passed_on : ndarray of bool of shape (n,)
@@ -180,7 +182,7 @@ def reasons_of(targets, experts, target, who, passed_on, right, sure, others):
     for i, person in enumerate(who):
         lead = f"{targets[target[i]]} is not free; " if passed_on[i] else ""
         if person >= 0:
-            first, second = (experts[person], right[i]), ("the classifier", sure[i])
+            first, second = (names[i], right[i]), ("the classifier", sure[i])
         else:
             first, second = ("the classifier", sure[i]), None
             if not passed_on[i] and best[i] >= 0 and np.isfinite(others[i, best[i]]):

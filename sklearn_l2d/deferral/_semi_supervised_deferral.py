@@ -1,128 +1,56 @@
 """Deferral after semi-supervised nets, one per expert, have completed the missing annotations."""
 
-import math
 import numbers
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from .._encoding import Votes
-from .._sklearn import Interval
-from .._torch._batches import AnswerTable, Rows
-from .._torch._net import Net, train
+from .._sklearn import Interval, StrOptions
+from .._torch._batches import AnswerTable
+from .._torch._net import train
 from .._validation import check_memory
+from ._completion import AugmentedRows, FixMatchNet, MixedRows, MixMatchNet, augment, tabular_views
 from ._imitation import ImitatingDeferrer, answer_batches
-
-_WEAK_NOISE, _STRONG_NOISE, _MASKED = 0.1, 0.3, 0.2  # in standard deviations of a column; share of the columns
-
-
-class AugmentedRows(Rows):
-    """Rows in two views, drawn anew for every batch: the weak one is the input, the strong one the last target.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, ...)
-        Items.
-    codes : ndarray or AnswerTable of shape (n, M)
-        Encoded annotations, -1 missing.
-    weight : ndarray of shape (n,)
-        Weights of the items.
-    weak, strong : callables
-        Functions that are called with a batch (b, ...) and a numpy Generator and return a batch of the same shape.
-    rng : numpy Generator
-        Random numbers for the views.
-    **settings
-        As in `Rows`.
-    """
-
-    def __init__(self, X, codes, weight, *, weak, strong, rng, **settings):
-        super().__init__(X, codes, weight, **settings)
-        self.views = {"weak_augmentation": weak, "strong_augmentation": strong}
-        self.rng = rng
-
-    def __getitem__(self, rows):
-        X, given = super().__getitem__(rows)
-        weak, strong = (X.new_tensor(augment(X.numpy(), view, name, self.rng)) for name, view in self.views.items())
-        return weak, (*given, strong)
-
-
-def augment(X, view, name, rng):
-    """A view of a batch, refused if it is not valid; `name` is its parameter."""
-    seen = np.asarray(view(X.copy(), rng))
-    if seen.shape != X.shape or seen.dtype.kind not in "fiu" or not np.isfinite(seen).all():
-        raise ValueError(
-            f"{name} turned a batch of shape {X.shape} into shape {seen.shape} and type {seen.dtype}; it must "
-            "return finite numbers of the shape that it was given."
-        )
-    return seen
-
-
-class CompletionNet(Net):
-    """FixMatch: each expert's net learns annotations in the weak view and confident guesses in the strong view.
-
-    Attributes
-    ----------
-    threshold : float
-        Smallest probability of a guess that counts.
-    unlabeled_weight : float
-        Weight of the loss of the guesses.
-    """
-
-    def batch_loss(self, logits, targets, X):
-        codes, weight, strong = targets
-        codes, weight = codes.T.long(), weight.to(logits.dtype)
-        given = codes >= 0
-        log_weak = logits.log_softmax(-1)
-        surest, guess = log_weak.detach().max(-1)
-        sure = ~given & (surest >= math.log(self.threshold))
-        log_strong = self.infer(strong).log_softmax(-1)
-        loss = _mean_loss(log_weak, codes.clamp(min=0), given * weight, given * weight)
-        return loss + self.unlabeled_weight * _mean_loss(log_strong, guess, sure * weight, ~given * weight)
-
-
-def _mean_loss(log_proba, codes, counted, among):
-    """Cross-entropy by the weights `counted` of rows, divided by the weight of the rows `among`, summed over nets."""
-    loss = -log_proba.gather(-1, codes.unsqueeze(-1)).squeeze(-1) * counted
-    return (loss.sum(1) / among.sum(1).clamp(min=1)).sum()
-
-
-def tabular_views(items):
-    """Default views of numbers: noise, and masked entries in the strong one."""
-    mean, size = items.mean(0, dtype=float), np.maximum(np.abs(items).max(0).astype(float), 1e-300)
-    spread = (items / size).std(0) * size  # so that the squares of large columns are finite
-
-    def weak(X, rng):
-        return X + _WEAK_NOISE * spread * rng.normal(size=X.shape)
-
-    def strong(X, rng):
-        noisy = X + _STRONG_NOISE * spread * rng.normal(size=X.shape)
-        return np.where(rng.random(X.shape) < _MASKED, mean, noisy)
-
-    return weak, strong
 
 
 class SemiSupervisedDeferral(ImitatingDeferrer):
     """Complete the annotations of every expert, then train a gate on the completed annotations.
 
-    One net per expert learns from the annotations of the expert and, by FixMatch, from the items without annotation
-    (Hemmer et al., 2023). Its most probable answers replace the missing annotations. The gate is that of PL2D for
-    complete annotations.
+    One net per expert learns from the annotations of the expert and, by FixMatch or MixMatch, from the items without
+    annotation (Hemmer et al., 2023). Its most probable answers replace the missing annotations. The gate is that of
+    PL2D for complete annotations.
 
     Parameters
     ----------
+    completion : {"fixmatch", "mixmatch"}, default="fixmatch"
+        "fixmatch" guesses a missing annotation from a weak view of the item and learns confident guesses from a strong
+        view. "mixmatch" guesses it from two weak views together, sharpens the guess, and learns from items that are
+        mixed with one another, as are their annotations and guesses.
+
     threshold : float, default=0.95
-        Smallest probability of a guessed annotation from which a net learns.
+        Smallest probability of a guessed annotation from which a net learns, with "fixmatch".
+
+    sharpening : float, default=0.5
+        Temperature of the guesses with "mixmatch", above 0: the lower, the surer they are made; 1 leaves them as they
+        are.
+
+    mixing : float, default=0.75
+        With "mixmatch", both parameters of the Beta distribution of the share of the other item in a mixture, of which
+        the smaller share is taken. 0 mixes nothing.
 
     unlabeled_weight : float, default=1.0
-        Weight of the loss of the guessed annotations. 0 trains supervised nets.
+        Weight of the loss of the guessed annotations; with "mixmatch", it rises from 0 to this over the training. 0
+        trains supervised nets.
 
     weak_augmentation, strong_augmentation : callable, default=None
         Functions that are called with a batch of items and a numpy Generator and return a view of the batch of the same
-        shape. A net learns the annotations from the weak view and guesses missing ones from it; it then learns the
-        guesses from the strong view. None adds normal noise, whose standard deviation is a tenth (weak) or three tenths
-        (strong) of that of the column; the strong view also sets each entry to the mean of its column with probability
-        0.2. These views suit tables of numbers. For images, use shifts and flips, and strong changes that keep the
-        class.
+        shape. A net learns the annotations from the weak view and guesses missing ones from it; with "fixmatch", it
+        then learns the guesses from the strong view. None adds normal noise, whose standard deviation is a tenth (weak)
+        or three tenths (strong) of that of the column; the strong view also sets each entry to the mean of its column
+        with probability 0.2. These views suit tables of numbers. For images, use shifts and flips, and strong changes
+        that keep the class.
 
     answer_hidden_layer_sizes : tuple of int, default=(32,)
         Hidden units of the net of each expert.
@@ -254,11 +182,17 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
 
     Notes
     -----
-    The loss of a net is ``mean ln 1/f(t | weak x)`` over the items that its expert labelled, plus `unlabeled_weight`
-    times the mean over the others of ``1(max f(. | weak x) >= threshold) ln 1/f(guess | strong x)``; no gradient passes
-    through the guess. All nets are one batched ensemble. The nets also learn from `X_unlabeled`, as items without
-    annotation. Two parts are left out: the moving average of the weights, and the embedding that Hemmer et al. train on
-    the true labels first; if there is an embedding, pass embedded items as `X`. PL2D also has a MixMatch variant.
+    With FixMatch, the loss of a net is ``mean ln 1/f(t | weak x)`` over the items that its expert labelled, plus
+    `unlabeled_weight` times the mean over the others of ``1(max f(. | weak x) >= threshold) ln 1/f(guess | strong x)``;
+    no gradient passes through the guess. All nets are one batched ensemble. The nets also learn from `X_unlabeled`, as
+    items without annotation. Two parts are left out: the moving average of the weights, and the embedding that Hemmer
+    et al. train on the true labels first; if there is an embedding, pass embedded items as `X`.
+
+    With MixMatch, ``q`` is the mean of ``f(. | weak x)`` over two views, to the power ``1 / sharpening`` and scaled to
+    a sum of 1. Every item is mixed with another one of the batch, ``x' = l x + (1 - l) x_other``, where
+    ``l = max(b, 1 - b)`` for ``b ~ Beta(mixing, mixing)``, and so are their annotations, where given, and guesses q,
+    where not. The loss is the cross-entropy of the mixed labels over the items that the expert labelled, plus the
+    weight times the squared distance of the probabilities from them over the others. PL2D compares both (Table 1).
 
     A guess is used as an annotation: the gate does not know how uncertain it is. If a net cannot tell the classes
     apart, its expert seems worse than he or she is on items without annotation, and in PL2D Table 1 this baseline is
@@ -272,6 +206,7 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
     References
     ----------
     Hemmer et al. (2023): Learning to defer with limited expert predictions. AAAI. FixMatch: Sohn et al. (2020).
+    MixMatch: Berthelot et al. (2019).
     PL2D: Probabilistic learning to defer, section 5.1.
 
     Examples
@@ -306,7 +241,10 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
 
     _parameter_constraints: ClassVar = {
         **ImitatingDeferrer._parameter_constraints,
+        "completion": [StrOptions({"fixmatch", "mixmatch"})],
         "threshold": [Interval(numbers.Real, 0, 1, closed="right")],
+        "sharpening": [Interval(numbers.Real, 0, None, closed="neither")],
+        "mixing": [Interval(numbers.Real, 0, None, closed="left")],
         "unlabeled_weight": [Interval(numbers.Real, 0, None, closed="left")],
         "weak_augmentation": [callable, None],
         "strong_augmentation": [callable, None],
@@ -316,7 +254,10 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
     def __init__(
         self,
         *,
+        completion="fixmatch",
         threshold=0.95,
+        sharpening=0.5,
+        mixing=0.75,
         unlabeled_weight=1.0,
         weak_augmentation=None,
         strong_augmentation=None,
@@ -376,7 +317,10 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
             verbose=verbose,
             random_state=random_state,
         )
+        self.completion = completion
         self.threshold = threshold
+        self.sharpening = sharpening
+        self.mixing = mixing
         self.unlabeled_weight = unlabeled_weight
         self.weak_augmentation = weak_augmentation
         self.strong_augmentation = strong_augmentation
@@ -406,24 +350,20 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
             items = np.concatenate([items, team.unlabeled.array])
             weights = np.append(weights, np.ones(len(team.unlabeled)))
             votes = Votes(votes.item, votes.annotator, votes.label, len(items), votes.classes, votes.annotators)
-        net = self._new_ensemble(
-            CompletionNet,
-            items,
-            self.n_experts_,
-            threshold=self.threshold,
-            unlabeled_weight=self.unlabeled_weight,
-        )
+        codes, rng = AnswerTable(votes, votes.label, -1).if_large(), np.random.default_rng(self._seed)
         weak, strong = tabular_views(items)
-        rows = AugmentedRows(
-            items,
-            AnswerTable(votes, votes.label, -1).if_large(),
-            weights,
-            weak=self.weak_augmentation or weak,
-            strong=self.strong_augmentation or strong,
-            rng=np.random.default_rng(self._seed),
-            dtype=net.dtype,
-        )
-        train(net, rows, self.answer_epochs, seed=self._seed, verbose=self.verbose, label="answers")
+        weak, strong = self.weak_augmentation or weak, self.strong_augmentation or strong
+        given = {"unlabeled_weight": self.unlabeled_weight}
+        if self.completion == "fixmatch":
+            net = self._new_ensemble(FixMatchNet, items, self.n_experts_, threshold=self.threshold, **given)
+            views = {"weak_augmentation": weak, "strong_augmentation": strong}
+            rows = AugmentedRows(items, codes, weights, views=views.items(), rng=rng, dtype=net.dtype)
+        else:
+            net = self._new_ensemble(MixMatchNet, items, self.n_experts_, sharpening=self.sharpening, **given)
+            views = [("weak_augmentation", weak)] * 2
+            rows = MixedRows(items, codes, weights, mixing=self.mixing, views=views, rng=rng, dtype=net.dtype)
+        on_epoch = partial(net.begin, self.answer_epochs)
+        train(net, rows, self.answer_epochs, seed=self._seed, verbose=self.verbose, on_epoch=on_epoch)
         self.answer_net_ = net
         return super()._gather_evidence(team, weight, price)
 

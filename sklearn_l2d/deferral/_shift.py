@@ -7,9 +7,11 @@ from sklearn.utils.metaestimators import available_if
 
 from .._numerics._shares import calibrate_offsets
 from .._sklearn import take_rows
+from .._validation import check_answers
 
 _ENOUGH_ITEMS = 2_000  # of those that are expected, from which prices are found
-_N_PRICES = 20  # times in a shift that prices are found anew
+_N_PRICES, _N_TOLLS = 20, 5  # times in a shift that prices are found anew
+_ROWS_OF_PANELS = 500  # of those that are expected, about which questions are drawn
 _NEVER = 10.0  # errors that it costs to ask somebody who may not be asked, more than any gain
 
 
@@ -47,6 +49,34 @@ class Reserve:
         return np.maximum(offsets[-1] - offsets[:-1], 0.0)
 
 
+class PanelReserve:
+    """The same for a team that asks several people about an item: tolls beside its prices, which spare people.
+
+    Parameters
+    ----------
+    team : PanelDeferral
+        Fitted.
+    items : Items
+        Items such as those to come.
+    n_items : int
+        Number of items to come in the shift.
+    """
+
+    def __init__(self, team, items, n_items):
+        self.sample, self.n_items = team._sample(items, None).at_most(_ROWS_OF_PANELS), n_items
+        self.n_seen, self.until, self.toll = 0, 0, np.zeros(team.n_experts_)
+
+    def team_for(self, team, n_new, left):
+        """The team as it asks about its next items, of which so many are new; `left` (n_experts,) is their time."""
+        if self.n_seen >= self.n_items:
+            return team  # nothing more is expected
+        if self.n_seen >= self.until:
+            self.toll = team._tolls_for(self.sample, left / (self.n_items - self.n_seen), self.toll)
+            self.until = self.n_seen + max(1, self.n_items // _N_TOLLS)
+        self.n_seen += n_new
+        return team._at_toll(self.toll)
+
+
 class Shift:
     """Work that a team does over many calls: who is in, what each person has been given, and how much is left.
 
@@ -81,7 +111,7 @@ class Shift:
     ------
     ValueError
         If `capacity` or `available` does not fit the experts, or a reserve is asked for without a capacity, or of a
-        team that asks several people about an item.
+        team that chooses panels at once or has promised an accuracy.
 
     Examples
     --------
@@ -200,15 +230,17 @@ class Shift:
             If the roster of the team has changed, or `annotations` do not fit the experts.
         """
         self._check_roster()
-        return self._remember(self.team.next_expert(X, annotations, self._available, self._left()))
+        team = self.team if self._reserve is None else self._sparing_team(X, annotations)
+        return self._remember(team.next_expert(X, annotations, self._available, self._left()))
 
     def _assign(self, X, on_overflow):
         self._check_roster()
-        if self._reserve is not None:
+        if isinstance(self._reserve, Reserve):
             return self._assign_with_reserve(X, on_overflow)
+        team = self.team if self._reserve is None else self._sparing_team(X)
         # one warning for the shift: a queue that is served one by one would be told of every item
         tell = self.unserved_ == 0
-        deferral, assignment = self.team._assign(X, self._available, self._left(), on_overflow, tell)
+        deferral, assignment = team._assign(X, self._available, self._left(), on_overflow, tell)
         self.unserved_ += int(((deferral >= 0) & (assignment < 0)).sum())
         return deferral, self._remember(assignment)
 
@@ -219,8 +251,14 @@ class Shift:
             return None
         if self._capacity is None:
             raise ValueError("X_expected is for a reserve of limited time, but capacity is None; pass capacities.")
-        if hasattr(self.team, "next_expert"):
-            raise ValueError(f"{type(self.team).__name__} asks several people about an item; leave out X_expected.")
+        name = type(self.team).__name__
+        if hasattr(self.team, "replay") and not hasattr(self.team, "next_expert"):
+            raise ValueError(f"{name} chooses several people about an item at once; leave out X_expected.")
+        if getattr(self.team, "target_accuracy", None) is not None:
+            raise ValueError(
+                f"{name} has promised target_accuracy={self.team.target_accuracy} for whom it asks, and a reserve asks "
+                "others; leave out X_expected."
+            )
         items = self.team._check_items(X)
         n_items = len(items) if n_items is None else n_items
         if not isinstance(n_items, numbers.Integral) or n_items < 1:
@@ -228,6 +266,8 @@ class Shift:
         if len(items) > _ENOUGH_ITEMS:
             some = np.sort(np.random.default_rng(0).choice(len(items), _ENOUGH_ITEMS, replace=False))
             items = self.team._check_items(take_rows(X, some))
+        if hasattr(self.team, "next_expert"):
+            return PanelReserve(self.team, items, int(n_items))
         return Reserve(self._gain(items, self.team._duel(items).chosen), int(n_items))
 
     def _gain(self, items, deferral):
@@ -251,6 +291,16 @@ class Shift:
             if who[row] >= 0:
                 left[who[row]] -= 1
         return deferral, self._remember(who)
+
+    def _sparing_team(self, X, annotations=None):
+        """The team with a reserve; items without any answer are new."""
+        items, n_heard = self.team._check_items(X), 0
+        if annotations is not None:
+            votes = check_answers(annotations, items.given, self.team, "next_expert", "wrong")
+            n_heard = len(np.unique(votes.item))
+        left = self._left()
+        left = left if self._available is None else np.where(self._available, left, 0)
+        return self._reserve.team_for(self.team, len(items) - n_heard, left)
 
     def _remember(self, who):
         self._served += np.bincount(who[who >= 0], minlength=len(self._served))

@@ -69,7 +69,19 @@ class SurrogateNet(Net):
         return (weight * self.row_loss(logits, value)).mean()
 
 
-def train_surrogate(params, team, shown, value, row_loss, n_outputs, seed, label="surrogate loss", from_zero=False):
+def train_surrogate(
+    params,
+    team,
+    value,
+    row_loss,
+    n_outputs,
+    seed,
+    *,
+    shown=None,
+    label="surrogate loss",
+    from_zero=False,
+    first_loss=None,
+):
     """Train a net on a loss of the labelled rows of a team.
 
     Parameters
@@ -77,9 +89,7 @@ def train_surrogate(params, team, shown, value, row_loss, n_outputs, seed, label
     params : dict
         Parameters of a deferrer that has those of a net and `class_weight`.
     team : Team
-        n labelled items, of which the truth and the weights are used.
-    shown : ndarray of shape (n, ...)
-        What the net sees of them.
+        n labelled items.
     value : AnswerTable or ndarray of shape (n, n_values)
         What `row_loss` compares the logits with.
     row_loss : callable
@@ -88,10 +98,14 @@ def train_surrogate(params, team, shown, value, row_loss, n_outputs, seed, label
         Number of logits.
     seed : int
         Seed of the initial weights and the batches.
+    shown : ndarray of shape (n, ...), default=None
+        What the net sees of the items; None is their array.
     label : str
         Name of the phase.
     from_zero : bool
         Whether the outputs of a perceptron begin with 0.
+    first_loss : callable or None
+        The loss of the first quarter of the epochs, where that is another one.
 
     Returns
     -------
@@ -100,11 +114,18 @@ def train_surrogate(params, team, shown, value, row_loss, n_outputs, seed, label
     history : list of dict
         Phase, loss and duration of every epoch.
     """
+    shown = team.items.array if shown is None else shown
     module = partial(Single, ensemble_for(params, shown, n_outputs), from_zero=from_zero)
     net = build_net(SurrogateNet, module, params, seed, row_loss=row_loss)
     weight = row_weights(params["class_weight"], team.y, team.weight_if_any)
     rows = net.rows(shown, value, (weight / weight.mean()).astype(params["dtype"]))
-    return net, train(net, rows, params["max_epochs"], seed=seed, verbose=params["verbose"], label=label)
+    n_epochs = params["max_epochs"]
+
+    def choose_loss(epoch):
+        net.row_loss = row_loss if first_loss is None or epoch >= n_epochs // 4 else first_loss
+        return label
+
+    return net, train(net, rows, n_epochs, seed=seed, verbose=params["verbose"], on_epoch=choose_loss)
 
 
 class SurrogateDeferrer(BaseDeferrer):
@@ -165,17 +186,18 @@ class SurrogateDeferrer(BaseDeferrer):
     def _array_form(self):
         return {"dtype": self.dtype, "allow_nd": self.module is not None}
 
-    def _train(self, team, worth, row_loss, n_outputs, before=None, after=None):
+    def _train(self, team, worth, row_loss, n_outputs, before=None, after=None, first_loss=None):
         """Train a net on the value of each option on each row; set the targets and the attributes of the net.
 
-        `worth` are the values (n_answers,) of the answers, `before` and `after` those of the other options.
+        `worth` are the values (n_answers,) of the answers, `before` and `after` those of the other options. The first
+        quarter of the epochs has the loss `first_loss`, if it is given.
         """
         self._single_targets()
         self._silent = team.votes.n_answers == 0
         value = AnswerTable(team.votes, worth.astype(self.dtype), np.nan, before, after).if_large()
         params = self.get_params(deep=False)
         self.net_, self.history_ = train_surrogate(
-            params, team, team.items.array, value, row_loss, n_outputs, self._seed
+            params, team, value, row_loss, n_outputs, self._seed, first_loss=first_loss
         )
         self.n_iter_ = len(self.history_)
 
@@ -202,7 +224,9 @@ class JointDeferrer(SurrogateDeferrer):
 
     def _learn(self, team):
         truth = np.eye(len(self.classes_), dtype=self.dtype)[team.y_codes]
-        self._train(team, self._worth(team), self._row_loss(), self._n_outputs(), before=truth)
+        self._train(
+            team, self._worth(team), self._row_loss(), self._n_outputs(), before=truth, first_loss=self._first_loss()
+        )
         self.classifier_ = FirstOutputs(self.net_, self.classes_, self._link(), self.dtype)
         self.temperature_ = 1.0
         self._measure_shares(team)
@@ -217,6 +241,10 @@ class JointDeferrer(SurrogateDeferrer):
     def _row_loss(self):
         """Loss of `_torch._losses` as a function of logits and values."""
         raise NotImplementedError
+
+    def _first_loss(self):
+        """Loss of the first quarter of the epochs."""
+        return self._row_loss()
 
     def _n_outputs(self):
         return len(self.classes_) + len(self.experts_)

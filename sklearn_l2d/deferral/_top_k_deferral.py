@@ -317,8 +317,7 @@ class TopKDeferral(FixedPanelDeferrer):
         worth, after = agent_values(team, proba, price)
         value = AnswerTable(team.votes, worth.astype(self.dtype), np.nan, after=after).if_large()
         params = self.get_params(deep=False)
-        shown, n_outputs = team.items.array, self.n_experts_ + 1
-        self.net_, self.history_ = train_surrogate(params, team, shown, value, softmax_loss, n_outputs, self._seed)
+        self.net_, self.history_ = train_surrogate(params, team, value, softmax_loss, self.n_experts_ + 1, self._seed)
         output = np.where(team.votes.n_answers > 0, np.arange(self.n_experts_), _NO_OUTPUT)
         self._single_targets(load=np.zeros(self.n_experts_), output=output)
         self.n_iter_, self._honest = len(self.history_), proba
@@ -340,7 +339,7 @@ class TopKDeferral(FixedPanelDeferrer):
         basis, params = size_basis(sizes), self.get_params(deep=False) | {"module": None}
         loss = partial(curve_loss, basis=basis)
         self.size_net_, history = train_surrogate(
-            params, team, self._shown(proba), value, loss, len(basis), self._seed, "sizes", from_zero=True
+            params, team, value, loss, len(basis), self._seed, shown=self._shown(proba), label="sizes", from_zero=True
         )
         self.history_, self.n_iter_ = self.history_ + history, self.n_iter_ + len(history)
 

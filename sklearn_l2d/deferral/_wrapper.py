@@ -61,6 +61,29 @@ class DeferrerWrapper(BaseDeferrer):
         check_is_fitted(self)
         return self.deferrer_.predict_expert_correctness(X)
 
+    @available_if(_has("join_answers"))
+    def join_answers(self, X, annotations, deferral=None):
+        """Labels to which the answers of experts lead, by the option that each item goes to.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        annotations : array-like or DataFrame of shape (n_samples, n_experts)
+            Annotations of the experts, one column per expert, with missing entries. The rows and columns of a
+            DataFrame are matched by name.
+        deferral : array-like of int of shape (n_samples,), default=None
+            Targets of the items, -1 for the classifier. None is `predict_deferral`.
+
+        Returns
+        -------
+        labels : Votes
+            As `join_answers` of the deferrer.
+        """
+        check_is_fitted(self)
+        deferral = self.predict_deferral(X) if deferral is None else deferral
+        return self.deferrer_.join_answers(X, annotations, deferral)
+
     @available_if(_has("onboard"))
     @atomic
     def onboard(self, experts, X, annotations, y=None):
@@ -138,6 +161,21 @@ class DeferrerWrapper(BaseDeferrer):
 
     def _answer_shape(self, items, votes):
         return self.deferrer_._answer_shape(items, votes)
+
+    def _as_taken(self, items, deferral, votes):
+        return self.deferrer_._as_taken(items, deferral, votes)
+
+    def _target_right(self, proba):
+        return self.deferrer_._target_right(proba)
+
+    def _names_for(self, target, who):
+        return self.deferrer_._names_for(target, who)
+
+    def _right(self, items, proba, rows, who, target):
+        return self.deferrer_._right(items, proba, rows, who, target)
+
+    def _right_of_all(self, items, proba, target):
+        return self.deferrer_._right_of_all(items, proba, target)
 
     def _decision_cost(self):
         return self.deferrer_._decision_cost()

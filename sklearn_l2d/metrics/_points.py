@@ -93,4 +93,5 @@ def _accuracy_without_classifier(deferrer, X, y, annotations):
     # not by probabilities: they are all zero where the classifier is certain
     asked = deferrer.decision_function(X)[:, :-1].argmax(1)
     votes = check_answers(annotations, X, deferrer, "coverage_accuracy_points", unknown="wrong")
+    votes = deferrer.join_answers(X, votes, asked) if hasattr(deferrer, "join_answers") else votes
     return team_accuracy(y, asked, deferrer.predict(X), votes, deferrer.selection_)

@@ -85,6 +85,7 @@ def team_report(estimator, X, y, annotations=None, *, sample_weight=None):
     votes = Votes([], [], [], len(y), deferrer.classes_, [])
     if deferrer.n_experts_:
         votes = check_answers(annotations, items, deferrer, "team_report", unknown="wrong")
+        votes = deferrer.join_answers(items, votes) if hasattr(deferrer, "join_answers") else votes
     bounds, rows = deferrer.requested_bounds_, np.flatnonzero(known)
     return deferral_report(
         labels,

@@ -66,12 +66,12 @@ def test_rivals_ask_what_the_budget_allows(task, name):
     points = list(METHODS[name](task))
     answers = [point.answers for point in points]
     most = 1 if "one answer" in name else (task.annotations >= 0).sum(1).mean()
-    most = min(most, answers[-1]) if "group" in name else most  # its members are fewer
+    most = min(most, answers[-1]) if "group" in name or "gate" in name else most  # who gains is not always there
     assert_allclose(answers, np.minimum(BUDGETS, most), atol=1 / len(task.y))
     on_a_path = METHODS[name].func is _on_a_path
     told = "CROWDLAB" in name or "fused" in name or on_a_path
     assert all((point.excess is not None) == told for point in points)
-    assert all((point.fit_seconds is not None) == on_a_path for point in points)
+    assert all((point.fit_seconds is not None) == (on_a_path or name.startswith("gate")) for point in points)
     assert points[-1].accuracy > (task.team.predict(task.X) == task.y).mean()
 
 

@@ -52,9 +52,9 @@ ANSWERS = make_answers(Y, COMPETENCE, list("abcde"), 1)
 REGIONS = np.arange(5.0)[:, None]
 
 
-@pytest.fixture(scope="module")
-def fitted():
-    model = ExpertAgnosticDeferral(KNOWING, batch_size=256, max_epochs=15, random_state=0)
+@pytest.fixture(scope="module", params=["class", "role"])
+def fitted(request):
+    model = ExpertAgnosticDeferral(KNOWING, state=request.param, batch_size=256, max_epochs=15, random_state=0)
     return model.fit(X, Y, annotations=ANSWERS)
 
 
@@ -93,6 +93,39 @@ def test_it_learns_more_than_expected_correctness():
     assert_array_equal(model.predict_deferral(REGIONS) >= 0, sure)
     naive = ConfidenceDeferral(KNOWING, random_state=0).fit(X, Y, annotations=answers)
     assert (naive.predict_deferral(REGIONS[~sure]) >= 0).any()
+
+
+def test_competences_alone_teach_nothing_about_items():
+    # as above, but the net sees roles and learns from competences by class, which do not show where people are right
+    right = np.where(CLASS_PROBA.max(1) > 0.7, 0.99, 0.15)
+    answers = make_answers(Y, np.tile(right[X[:, 0].astype(int), None], 8), list("abcdefgh"), 2)
+    model = ExpertAgnosticDeferral(KNOWING, state="role", lr=0.02, batch_size=256, max_epochs=20, random_state=0)
+    model.fit(X, Y, annotations=answers)
+    estimate = np.exp(scores(model, "abcdefgh")) * CLASS_PROBA.max(1, keepdims=True)
+    assert_allclose(estimate, CLASS_PROBA @ model.competence_.T, atol=0.06)
+
+
+class Relabelled(Posterior):
+    """The same with other numbers of the classes."""
+
+    rank = np.array([2, 0, 1])
+
+    def predict_proba(self, X):
+        return super().predict_proba(X)[:, np.argsort(self.rank)]
+
+
+@pytest.mark.parametrize("state", ["class", "role"])
+def test_other_numbers_of_the_classes_change_nothing_else(state):
+    some = slice(0, 300)
+    settings = {"state": state, "lr": 0.02, "max_epochs": 5, "random_state": 0}
+    plain = ExpertAgnosticDeferral(KNOWING, **settings).fit(X[some], Y[some], annotations=ANSWERS[some])
+    rank = np.append(Relabelled.rank, -1)
+    other = ExpertAgnosticDeferral(FrozenEstimator(Relabelled().fit(None, None)), **settings)
+    other.fit(X[some], rank[Y[some]], annotations=pd.DataFrame(rank[ANSWERS[some]], columns=ANSWERS.columns))
+    naive = ConfidenceDeferral(KNOWING, random_state=0).fit(X[some], Y[some], annotations=ANSWERS[some])
+    assert not np.allclose(scores(plain, "abcde"), scores(naive, "abcde"), atol=1e-3)  # something was learnt
+    assert_allclose(scores(other, "abcde"), scores(plain, "abcde"), atol=1e-6)
+    assert_array_equal(other.predict(REGIONS[:4]), rank[plain.predict(REGIONS[:4])])  # two classes tie in the last
 
 
 def test_newcomers_who_are_right_are_asked_and_those_who_are_wrong_are_not(fitted):

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, softmax
 from sklearn.base import clone
 
+from sklearn_l2d import load
 from sklearn_l2d.deferral import OneStageDeferral
 
 SURROGATES = ["softmax", "ova", "realizable"]
@@ -117,6 +118,51 @@ def test_answers_follow_from_the_logits(surrogate):
         assert_allclose(model.predict_proba(X), softmax(g[:, :2], axis=1), rtol=1e-9, atol=1e-12)
 
 
+def test_a_realizable_team_explains_its_route():
+    X, y, annotations, *_ = make_regions(200, n_experts=1)
+    model = OneStageDeferral("realizable", max_epochs=5, **SETTINGS).fit(X, y, annotations=annotations)
+    route = model.route(X, explain=True)
+    assert route["reason"].str.contains("expected to be right").all()
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES[:2])
+def test_the_most_confident_alone_teach_who_is_best_but_not_how_good_the_others_are(surrogate):
+    X, y, annotations, right, sure = make_regions(4000)
+    model = OneStageDeferral(surrogate, experts="most_confident_correct", max_epochs=25, **SETTINGS)
+    model.fit(X, y, annotations=annotations)
+    assert model.predict_deferral(np.eye(4)).tolist() == [-1, 0, 1, -1]
+    assert_allclose(model.predict_proba(np.eye(4)).max(1), sure, atol=0.05)
+    # errors are independent here: the second is right where the first is wrong in 1 - right of all cases
+    first = right.max(1, keepdims=True)
+    alone = np.where(right == first, right, (1 - first) * right)
+    assert_allclose(np.exp(model.decision_function(np.eye(4))[:, :2]), alone, atol=0.06)
+    # how often somebody is right is then counted by class, as in deferrers whose nets do not estimate it
+    correctness, clipped = model.predict_expert_correctness(np.eye(4), return_clipped=True)
+    by_class = np.array([(annotations == y[:, None])[y == c].mean(0) for c in (0, 1)])
+    assert_allclose(correctness, model.predict_proba(np.eye(4)) @ by_class, atol=0.02)
+    assert not clipped.any()
+
+
+def test_the_most_confident_of_one_expert_or_none_is_everybody():
+    X, y, annotations, *_ = make_regions(300, n_experts=1)
+    for surrogate in SURROGATES:
+        for answers in (annotations, None):
+            one, other = (
+                OneStageDeferral(surrogate, experts=experts, max_epochs=3, **SETTINGS).fit(X, y, annotations=answers)
+                for experts in ("all", "most_confident_correct")
+            )
+            assert_array_equal(one.predict_deferral_proba(X), other.predict_deferral_proba(X))
+
+
+def test_the_most_confident_have_one_cost():
+    X, y, annotations, *_ = make_regions(400)
+    model = OneStageDeferral(experts="most_confident_correct", consultation_cost=[0.1, 0.2], max_epochs=2, **SETTINGS)
+    with pytest.raises(ValueError, match=r"consultation_cost=\[0.1, 0.2\] differs between experts"):
+        model.fit(X, y, annotations=annotations)
+    model.set_params(consultation_cost=0.9).fit(X, y, annotations=annotations)
+    assert (model.predict_deferral(X) == -1).all()
+
+
 def test_without_experts_it_is_a_classifier():
     X, y, *_ = make_regions(500)
     for surrogate in SURROGATES:
@@ -170,3 +216,10 @@ def test_pickled_classifier_and_net_are_one():
     loaded = pickle.loads(pickle.dumps(model))
     assert loaded.classifier_.net is loaded.net_
     assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_the_most_confident_are_saved_and_loaded(tmp_path):
+    X, y, annotations, *_ = make_regions(50)
+    model = OneStageDeferral("ova", experts="most_confident_correct", max_epochs=4, **SETTINGS)
+    model.fit(X, y, annotations=annotations).save(tmp_path / "team")
+    assert_array_equal(load(tmp_path / "team").predict_deferral_proba(X), model.predict_deferral_proba(X))

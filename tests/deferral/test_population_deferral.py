@@ -7,6 +7,7 @@ from _instances import make_crowd
 from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
 
+from sklearn_l2d import load
 from sklearn_l2d.deferral import PopulationDeferral
 
 FAST = {"hidden_layer_sizes": (6,), "context_layer_sizes": (6,), "rejector_layer_sizes": (6,), "random_state": 0}
@@ -120,6 +121,42 @@ def test_without_experts_there_is_a_classifier():
     assert model.expert_codes_.shape == (0, 3)
     with pytest.raises(ValueError, match="fitted without experts"):
         model.onboard("a", crowd.X, crowd.annotations[:, [0]], crowd.y)
+
+
+def make_halves(n, good, seed):
+    """Classes that nobody can guess, and experts who are right on the halves of the items where `good` (M, 2) is 1."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(n, 4)), rng.integers(3, size=n)
+    right = rng.random((n, len(good))) < np.where(good[:, (X[:, 0] > 0).astype(int)].T, 0.95, 0.05)
+    return X, y, np.where(right, y[:, None], (y[:, None] + 1) % 3)
+
+
+def test_attention_sees_on_which_half_of_the_items_a_newcomer_is_right():
+    X, y, answers = make_halves(300, np.tile([[0, 0], [0, 1], [1, 0], [1, 1]], (4, 1)), seed=0)
+    new_X, new_y, new_answers = make_halves(60, np.array([[1, 0], [0, 1]]), seed=1)
+    grid = np.column_stack([np.linspace(-2, 2, 100), np.zeros((100, 3))])
+    agreement = {}
+    for pooling in ("mean", "attention"):
+        model = PopulationDeferral(4, pooling=pooling, lr=0.01, n_classifier_epochs=1, max_epochs=30, random_state=0)
+        model.fit(X, y, annotations=answers).onboard(["low", "high"], new_X, new_answers, new_y)
+        model.offboard(list(range(16)))
+        low, high = (copy_of(model).offboard(other).predict_deferral(grid) >= 0 for other in ("high", "low"))
+        agreement[pooling] = np.mean([low == (grid[:, 0] <= 0), high == (grid[:, 0] > 0)])
+    assert agreement["attention"] > 0.9
+    assert agreement["mean"] < 0.75
+
+
+def test_with_attention_an_item_alone_is_as_in_a_batch_and_a_team_is_saved(tmp_path):
+    crowd = make_crowd()
+    model = PopulationDeferral(3, pooling="attention", **SHORT)
+    model.fit(crowd.X, crowd.y, annotations=crowd.annotations)
+    together = model.decision_function(crowd.X)
+    assert_allclose(np.concatenate([model.decision_function(crowd.X[[i]]) for i in range(9)]), together[:9], rtol=1e-9)
+    model.save(tmp_path / "team")
+    restored = load(tmp_path / "team")
+    assert_allclose(restored.decision_function(crowd.X), together, rtol=1e-12)
+    restored.onboard("more", np.tile(crowd.X, (2, 1)), np.tile(crowd.annotations[:, [0]], (2, 1)), np.tile(crowd.y, 2))
+    assert_allclose(restored.decision_function(crowd.X)[:, 5], together[:, 0], rtol=1e-6)  # twice the same examples
 
 
 class Convolutions(nn.Module):

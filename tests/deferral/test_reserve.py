@@ -8,7 +8,8 @@ from _instances import make_crowd
 from numpy.testing import assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
-from sklearn_l2d.deferral import ConfidenceDeferral, PanelDeferral
+from sklearn_l2d.datasets import load_digits_crowd
+from sklearn_l2d.deferral import ConfidenceDeferral, ConformalDeferral, PanelDeferral
 from sklearn_l2d.deferral._shift import Reserve
 
 
@@ -91,7 +92,47 @@ def test_what_a_reserve_needs(team):
         team.start_shift(3, X_expected=X, n_expected=0)
     with pytest.raises(ValueError, match="has no meaning where a reserve is kept"):
         team.start_shift(3, X_expected=X).assign_experts(X, on_overflow="raise")
-    crowd = make_crowd()
-    panel = PanelDeferral(LogisticRegression(), answers=0.5, cv=2).fit(crowd.X, crowd.y, annotations=crowd.annotations)
-    with pytest.raises(ValueError, match="PanelDeferral asks several people"):
-        panel.start_shift(3, X_expected=X)
+    crowd = make_crowd(600)
+    for panel, why in (
+        (PanelDeferral(LogisticRegression(), target_accuracy=0.5), "has promised target_accuracy=0.5"),
+        (ConformalDeferral(LogisticRegression()), "ConformalDeferral chooses several people about an item at once"),
+    ):
+        panel.fit(crowd.X, crowd.y, annotations=crowd.annotations)
+        with pytest.raises(ValueError, match=why):
+            panel.start_shift(3, X_expected=X)
+
+
+@pytest.fixture(scope="module")
+def panel():
+    crowd = load_digits_crowd(random_state=0)
+    team = PanelDeferral(LogisticRegression(C=0.01), answers=1.0, random_state=0)
+    team.fit(crowd.X_identified, crowd.y_identified, annotations=crowd.annotations, X_unlabeled=crowd.X_anonymous)
+    return team, crowd
+
+
+def served(shift, crowd):
+    """Labels of the test items, which come one by one, about each of which people are asked until it is sure."""
+    labels = []
+    for row in range(len(crowd.X_test)):
+        X, answers = crowd.X_test[[row]], np.full((1, 6), -1)
+        while (who := shift.next_expert(X, answers)[0]) >= 0:
+            answers[0, who] = crowd.annotations_test[row, who]
+        labels.append(shift.team.predict_team(X, answers)[0])
+    return np.array(labels)
+
+
+def test_a_panel_keeps_time_for_the_items_that_need_it(panel):
+    team, crowd = panel
+    capacity = 20  # of 300 items, while the panel would ask 50 times on average
+    plain, sparing = (
+        team.start_shift(capacity),
+        team.start_shift(capacity, X_expected=crowd.X_anonymous, n_expected=300),
+    )
+    right = [served(shift, crowd) == crowd.y_test for shift in (plain, sparing)]
+    for shift in (plain, sparing):
+        assert (shift.served_ <= capacity).all()
+    assert sparing.served_.sum() > 100
+    assert right[1].mean() > right[0].mean()
+    assert right[1][150:].mean() > right[0][150:].mean() + 0.05  # the first half took all the time before
+    other = pickle.loads(pickle.dumps(sparing))
+    np.testing.assert_array_equal(other.next_expert(crowd.X_test[:9]), sparing.next_expert(crowd.X_test[:9]))

@@ -1,14 +1,15 @@
-"""Completion of annotations by FixMatch, and the deferrer that learns from them."""
+"""Completion of annotations by FixMatch and MixMatch, and the deferrer that learns from them."""
 
 import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_l2d.deferral import ProbabilisticDeferral, SemiSupervisedDeferral
-from sklearn_l2d.deferral._semi_supervised_deferral import AugmentedRows, CompletionNet, tabular_views
+from sklearn_l2d.deferral._completion import AugmentedRows, FixMatchNet, MixedRows, MixMatchNet, tabular_views
 
 
 def make_items(n, seed):
@@ -38,7 +39,7 @@ def test_the_loss_by_hand():
     rng = np.random.default_rng(0)
     logits, logits_strong = rng.normal(size=(2, 2, 5, 3)) * 2  # two experts, five items
     codes = np.array([[0, -1], [-1, 2], [-1, -1], [1, 1], [-1, 0]])
-    net = CompletionNet.__new__(CompletionNet)
+    net = FixMatchNet.__new__(FixMatchNet)
     vars(net).update(threshold=0.6, unlabeled_weight=0.7, infer=lambda X: torch.as_tensor(logits_strong))
     loss = net.batch_loss(torch.as_tensor(logits), (torch.as_tensor(codes), torch.ones(len(codes)), None), None)
     weak, strong = (np.exp(part) / np.exp(part).sum(-1, keepdims=True) for part in (logits, logits_strong))
@@ -52,6 +53,78 @@ def test_the_loss_by_hand():
         n_sure += len(sure)
     assert 0 < n_sure < (codes < 0).sum()
     assert loss.item() == pytest.approx(expected)
+
+
+def mixmatch_loss(codes, share, order, sharpening, weight=0.7):
+    """Loss of two nets, linear in the items, by the class and by hand."""
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=(2, 5, 4))
+    coef = rng.normal(size=(2, 4, 3))
+    net = MixMatchNet.__new__(MixMatchNet)
+    vars(net).update(
+        sharpening=sharpening,
+        unlabeled_weight=2 * weight,
+        progress=0.5,
+        device="cpu",
+        infer=lambda X: X @ torch.as_tensor(coef),
+        order=lambda n: torch.as_tensor(order),
+    )
+    targets = (torch.as_tensor(part) for part in (codes, np.ones(5), second, share))
+    loss = net.batch_loss(net.infer(torch.as_tensor(first)), tuple(targets), torch.as_tensor(first))
+
+    def softmax(logits):
+        return np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+
+    expected, mixed = 0.0, share[:, None] * first + (1 - share[:, None]) * second[order]
+    for m in range(2):
+        labels = (softmax(first @ coef[m]) + softmax(second @ coef[m])) / 2
+        labels = labels ** (1 / sharpening) / (labels ** (1 / sharpening)).sum(1, keepdims=True)
+        known = codes[:, m] >= 0
+        labels[known] = np.eye(3)[codes[known, m]]
+        labels = share[:, None] * labels + (1 - share[:, None]) * labels[order]
+        proba = softmax(mixed @ coef[m])
+        if known.any():
+            expected -= (labels * np.log(proba)).sum(1)[known].mean()
+        if not known.all():
+            expected += weight * ((proba - labels) ** 2).sum(1)[~known].mean()
+    return loss.item(), expected
+
+
+SHARES, ORDER = np.array([0.9, 0.6, 0.5, 1.0, 0.75]), np.array([2, 0, 1, 4, 3])
+
+
+def test_the_loss_of_mixmatch_by_hand():
+    codes = np.array([[0, -1], [-1, 2], [-1, -1], [1, 1], [-1, 0]])
+    loss, expected = mixmatch_loss(codes, SHARES, ORDER, 0.5)
+    assert loss == pytest.approx(expected)
+
+
+def test_mixmatch_without_gaps_is_supervised_mixup():
+    codes = np.array([[0, 1], [2, 2], [1, 0], [1, 1], [2, 0]])
+    losses = {mixmatch_loss(codes, SHARES, ORDER, sharpening, weight) for sharpening, weight in ((0.5, 0.7), (1, 9.0))}
+    assert len(losses) == 1  # neither guesses nor their weight matter
+    loss, expected = losses.pop()
+    assert loss == pytest.approx(expected)
+
+
+def test_mixmatch_that_mixes_and_sharpens_nothing_learns_plain_guesses():
+    codes = np.full((5, 2), -1)
+    alone = mixmatch_loss(codes, np.ones(5), ORDER, 1.0)
+    assert alone[0] == pytest.approx(alone[1])
+    rows = MixedRows(
+        X, GAPS, np.ones(150), mixing=0.0, views=[("weak", same)] * 2, rng=np.random.default_rng(0), dtype=torch.float64
+    )
+    assert_array_equal(rows[torch.arange(9)][1][-1], np.ones(9))
+
+
+def test_shares_of_mixtures_are_the_larger_part_of_a_beta_variable():
+    rows = MixedRows(
+        X, GAPS, np.ones(150), mixing=0.75, views=[("weak", same)] * 2, rng=np.random.default_rng(0),
+        dtype=torch.float64,
+    )  # fmt: skip
+    share = np.concatenate([rows[torch.arange(150)][1][-1] for _ in range(40)])
+    drawn = stats.beta(0.75, 0.75)
+    assert stats.kstest(share, lambda x: drawn.cdf(x) - drawn.cdf(1 - x)).pvalue > 0.01
 
 
 def test_default_views_are_noise_and_masks():
@@ -70,8 +143,7 @@ def test_every_batch_has_fresh_views_of_the_same_rows():
         X,
         GAPS,
         np.arange(len(X)),
-        weak=lambda X, rng: X + rng.normal(size=X.shape),
-        strong=lambda X, rng: -X,
+        views=[("weak", lambda X, rng: X + rng.normal(size=X.shape)), ("strong", lambda X, rng: -X)],
         rng=np.random.default_rng(0),
         dtype=torch.float64,
     )
@@ -98,14 +170,15 @@ def test_what_is_missing_is_completed_and_the_gate_takes_it_for_given(make):
 
 def test_unlabelled_items_teach_the_nets(make):
     few = np.full_like(ANSWERS, -1)
-    labelled = np.random.default_rng(0).permutation(150)[:12]
+    labelled = np.random.default_rng(0).permutation(150)[:6]
     few[labelled] = ANSWERS[labelled]
     agreement = {}
-    for name, weight in (("supervised", 0.0), ("fixmatch", 1.0)):
-        model = make(unlabeled_weight=weight, answer_epochs=30, max_epochs=1).fit(X, Y, few, X_unlabeled=NEW_X)
-        proba = model.predict_annotation_proba(NEW_X)[:, 0]
-        agreement[name] = proba[np.arange(300), NEW_Y].mean()
-    assert agreement["fixmatch"] > agreement["supervised"] + 0.01
+    for completion in ("fixmatch", "mixmatch"):
+        for weight in (0.0, 1.0):
+            model = make(completion=completion, unlabeled_weight=weight, answer_epochs=30, max_epochs=1)
+            proba = model.fit(X, Y, few, X_unlabeled=NEW_X).predict_annotation_proba(NEW_X)[:, 0]
+            agreement[completion, weight] = proba[np.arange(300), NEW_Y].mean()
+        assert agreement[completion, 1.0] > agreement[completion, 0.0] + 0.01
 
 
 def test_own_augmentations_are_used(make):

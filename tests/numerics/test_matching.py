@@ -1,12 +1,15 @@
-"""Stable matching within capacities."""
+"""Stable and exact matching within capacities."""
+
+import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from sklearn_l2d._numerics import _matching, _matrices
-from sklearn_l2d._numerics._matching import match_many, match_within
+from sklearn_l2d._numerics._matching import can_match_exactly, match_exactly, match_many, match_within
 
 
 def greedily(worth, capacity):
@@ -97,3 +100,29 @@ def test_work_for_many_is_compared_with_few_of_them(monkeypatch):
 def test_nobody_is_asked_of_a_team_that_cannot_take_any():
     assert_array_equal(match_within(np.empty((3, 0)), None, np.empty(0, dtype=int)), [-1, -1, -1])
     assert_array_equal(match_many(lambda rows, people: 1 / 0, 3, np.zeros(2, dtype=int)), [-1, -1, -1])
+
+
+@given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 3))
+def test_the_largest_sum_of_gains_by_brute_force(seed, n_rows, n_people):
+    rng = np.random.default_rng(seed)
+    gain = rng.normal(size=(n_rows, n_people))
+    gain[rng.random(gain.shape) < 0.2] = -np.inf
+    capacity = rng.integers(0, 3, size=n_people)
+    matched = match_exactly(gain, capacity)
+    assert (np.bincount(matched[matched >= 0], minlength=n_people) <= capacity).all()
+    assert (gain[np.arange(n_rows), matched][matched >= 0] > 0).all()
+
+    def total(who):
+        return sum(gain[row, person] for row, person in enumerate(who) if person >= 0)
+
+    def is_within(who):
+        return (np.bincount(np.array(who) + 1, minlength=n_people + 1)[1:] <= capacity).all()
+
+    best = max(total(who) for who in itertools.product(range(-1, n_people), repeat=n_rows) if is_within(who))
+    assert total(matched) == pytest.approx(best)
+
+
+def test_exactness_is_for_what_takes_little_time():
+    assert can_match_exactly(1000, np.full(20, 100))
+    assert not can_match_exactly(1001, np.full(20, 100))
+    assert can_match_exactly(1000, np.array([2**62, 0, 0]))  # nobody takes more than all rows

@@ -1,6 +1,7 @@
 from functools import cache
 
 import numpy as np
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -18,6 +19,8 @@ from sklearn_l2d._numerics._answers import (
     shrunken_correctness,
     tally_votes,
 )
+from sklearn_l2d._torch._modules import AgnosticRejector, RoleRejector
+from sklearn_l2d._torch._seeding import OwnRandom, own_generator
 from sklearn_l2d.annotations import encode_votes
 from sklearn_l2d.deferral import ClusterDeferral
 
@@ -48,6 +51,31 @@ def test_order_of_experts_and_classes_does_not_matter_to_profiles(data):
         shrunken_correctness(*plain, center, strengths)[np.ix_(experts, classes)],
         atol=1e-12,
     )
+
+
+@st.composite
+def profiles_and_classes(draw):
+    """Probabilities (n, C) of items, with ties, mean and spread (M, C) of competences, and an order of the classes."""
+    n_items, n_experts, n_classes = draw(st.integers(1, 4)), draw(st.integers(1, 3)), draw(st.integers(2, 5))
+    few_values = st.sampled_from([0.1, 0.2, 0.5])
+    proba = draw(hnp.arrays(float, (n_items, n_classes), elements=few_values))
+    mean, spread = (draw(hnp.arrays(float, (n_experts, n_classes), elements=few_values)) for _ in range(2))
+    return proba / proba.sum(1, keepdims=True), mean, spread, draw(permutations(n_classes))
+
+
+@few
+@given(profiles_and_classes(), st.sampled_from([AgnosticRejector, RoleRejector]))
+def test_the_order_of_classes_does_not_matter_to_rejectors_that_do_not_know_experts(problem, kind):
+    *arrays, classes = problem
+    with OwnRandom(own_generator(0)):
+        rejector = kind((4,)).double()
+    last = (rejector.of_pair if kind is AgnosticRejector else rejector.of_roles).weights[-1]
+    torch.nn.init.normal_(last, generator=own_generator(1))
+    plain, moved = (
+        rejector.defer(*(torch.as_tensor(np.ascontiguousarray(part[:, order])) for part in arrays)).detach().numpy()
+        for order in (slice(None), classes)
+    )
+    np.testing.assert_allclose(moved, plain, atol=1e-9)
 
 
 @given(answers_and_truth())

@@ -8,7 +8,14 @@ import torch
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize_scalar
 
-from sklearn_l2d._torch._losses import mixture_loss, one_vs_all_loss, pair_loss, realizable_loss, softmax_loss
+from sklearn_l2d._torch._losses import (
+    mixture_loss,
+    most_confident_loss,
+    one_vs_all_loss,
+    pair_loss,
+    realizable_loss,
+    softmax_loss,
+)
 from sklearn_l2d.deferral._surrogate import less_price, one_vs_all_link, softmax_link
 
 NAN = np.nan
@@ -22,6 +29,10 @@ def sigmoid(g):
 def naive(name, g, label, right, alpha=0.3):
     """Loss of one row as printed: class logits, then those of the experts; `right` holds 0, 1 or NaN."""
     here = [j for j, r in enumerate(right) if r == r]
+    if name.startswith("most confident, "):
+        who = max((j for j in here if right[j] == 1), key=lambda j: g[N_CLASSES + j], default=None)
+        kept = [r if r != r else float(j == who) for j, r in enumerate(right)]
+        return naive(name.removeprefix("most confident, "), g, label, kept)
     if name == "ova":
         loss = -sum(np.log(sigmoid(g[c]) if c == label else 1 - sigmoid(g[c])) for c in range(N_CLASSES))
         for j in here:
@@ -47,6 +58,8 @@ LOSSES = {
     "ova": one_vs_all_loss,
     "realizable": partial(realizable_loss, n_classes=N_CLASSES, alpha=0.3),
     "mixture": partial(mixture_loss, n_classes=N_CLASSES),
+    "most confident, softmax": partial(most_confident_loss, loss=softmax_loss, n_classes=N_CLASSES),
+    "most confident, ova": partial(most_confident_loss, loss=one_vs_all_loss, n_classes=N_CLASSES),
 }
 each_loss = pytest.mark.parametrize("name", list(LOSSES))
 
@@ -99,6 +112,23 @@ def test_extreme_logits_give_finite_losses_and_gradients(name, dtype):
     assert loss.max() > 9e3
     assert logits.grad.isfinite().all()
     assert (loss >= 0).all()
+
+
+@pytest.mark.parametrize("name", ["softmax", "ova"])
+def test_the_most_confident_of_few_is_everybody(name):
+    g, label, right = rows(name)
+    few = np.where(np.cumsum(right == 1, axis=1) > 1, NAN, right)  # at most one expert is right
+    both = loss_of(name, g, label, few), loss_of(f"most confident, {name}", g, label, few)
+    assert_allclose(*both, rtol=0)
+    alone = (
+        loss_of(name, g[:, :4], label, right[:, :1]),
+        loss_of(f"most confident, {name}", g[:, :4], label, right[:, :1]),
+    )
+    assert_allclose(*alone, rtol=0)
+    # of equal outputs it does not matter who is kept
+    tied, right = np.tile(g[:, :1], (1, 6)), np.ones((60, 3))
+    orders = [loss_of(f"most confident, {name}", tied, label, np.roll(right, k, axis=1)) for k in range(3)]
+    assert_allclose(orders[0], orders[1], rtol=1e-12)
 
 
 def test_price_in_the_realizable_loss_mixes_a_right_and_a_wrong_answer():

@@ -11,6 +11,7 @@ from sklearn_l2d._torch._population_net import (
     Contexts,
     build_population_net,
     expert_codes,
+    expert_examples,
     fit_population_net,
     predict_population,
 )
@@ -83,28 +84,79 @@ def test_a_code_is_the_mean_over_all_answers(net, data, monkeypatch):
     assert_array_equal(expert_codes(net, X, y, votes_of(np.full_like(codes, -1))), np.zeros((M, 2)))
 
 
-def test_attention_weighs_examples_and_starts_as_the_mean(net, data, monkeypatch):
+@pytest.fixture
+def attentive(data):
+    """A net with attention, whose queries are no longer zero."""
+    net = build_population_net(PARAMS, data[0], C, seed=0, pooling="attention")
+    net.module_.query.weights[0].data = torch.as_tensor(np.random.default_rng(3).normal(0, 3, size=(1, 4, 2)))
+    return net
+
+
+def attended(net, x, items, examples, weight):
+    """Code of an expert as an item sees it, by hand."""
+    query = net.module_.query(features_of(net, x)[None])[0][0].detach().numpy()
+    keys = np.array([net.module_.key(features_of(net, item)[None])[0][0].detach().numpy() for item in items])
+    share = np.exp(keys @ query / np.sqrt(2)) * weight
+    return share @ examples / share.sum()
+
+
+def test_attention_goes_from_the_item_to_the_examples(attentive, data, monkeypatch):
     X, y, codes = data
-    mean = expert_codes(net, X, y, votes_of(codes))
-    net.module_.query = torch.nn.Parameter(torch.zeros(2, dtype=torch.float64))
-    assert_allclose(expert_codes(net, X, y, votes_of(codes)), mean, rtol=1e-10)
-    net.module_.query.data = torch.tensor([7.0, -4.0], dtype=torch.float64)
-    rows = np.flatnonzero(codes[:, 0] >= 0)
-    each = np.array([encoded(net, X[i], y[i], int(codes[i, 0])) for i in rows])
-    weight = np.exp(5 * np.tanh(each @ [7.0, -4.0] / np.sqrt(2) / 5))
-    expected = weight @ each / weight.sum()
-    assert not np.allclose(expected, mean[0])
+    weight = np.random.default_rng(0).uniform(0.5, 2, N)
+    examples = expert_examples(attentive, X, y, votes_of(codes), weight)
+    assert [len(table) for table in examples] == (codes >= 0).sum(0).tolist()
+    examples = examples[:3]  # without the silent one
+    deferral = predict_population(attentive, X, examples)[1]
+    for m in (0, 1, 2):
+        rows = np.flatnonzero(codes[:, m] >= 0)
+        each = np.array([encoded(attentive, X[i], y[i], int(codes[i, m])) for i in rows])
+        seen = np.array([attended(attentive, x, X[rows], each, weight[rows]) for x in X])
+        assert m == 2 or np.ptp(seen, 0).min() > 0.02  # it depends on the item; one example has all the weight
+        for i in range(0, N, 9):
+            alone = predict_population(attentive, X[[i]], seen[[i]])[1]
+            assert_allclose(deferral[i, m], alone[0, 0], rtol=1e-9)
     monkeypatch.setattr(_population_net, "_CHUNK", 7)
-    attended = expert_codes(net, X, y, votes_of(codes))
-    assert_allclose(attended[0], expected, rtol=1e-10)
-    assert_allclose(attended[2:], mean[2:], rtol=1e-10)  # one example has all the weight, and none is zero
-    # in training: the same over the examples in use, of which there may be none
-    net.contexts = Contexts(rows_of(data), votes_of(codes), 6, 4)
-    items, used = torch.as_tensor(rows[:6]).expand(2, 6), torch.tensor([[1, 1, 1, 0, 0, 0], [0] * 6]).bool()
-    drawn = net._codes(items, torch.as_tensor(codes[rows[:6], 0].astype(int)).expand(2, 6), used)
-    assert_allclose(drawn.detach(), [weight[:3] @ each[:3] / weight[:3].sum(), [0, 0]], rtol=1e-10)
+    assert_allclose(predict_population(attentive, X, examples)[1], deferral, rtol=1e-9)
+
+
+def test_attention_of_items_that_look_alike_is_pooling_by_one_query(attentive, data):
+    X, y, codes = data
+    alike = np.tile(X[[4]], (N, 1))
+    rows = np.flatnonzero(codes[:, 0] >= 0)
+    each = np.array([encoded(attentive, X[i], y[i], int(codes[i, 0])) for i in rows])
+    by_one_query = attended(attentive, X[4], X[rows], each, np.ones(len(rows)))
+    examples = expert_examples(attentive, X, y, votes_of(codes))
+    deferral = predict_population(attentive, alike, examples[:1])[1]
+    assert_allclose(deferral, predict_population(attentive, alike, by_one_query[None])[1], rtol=1e-9)
+    # an expert whose examples all look alike has the mean code
+    answers, examples = codes[:, :1], expert_examples(attentive, alike, y, votes_of(codes[:, :1]))
+    mean = expert_codes(attentive, alike, y, votes_of(answers))
+    assert_allclose(predict_population(attentive, X, examples)[1], predict_population(attentive, X, mean)[1], rtol=1e-9)
+
+
+def test_attention_starts_as_the_mean(data):
+    X, y, codes = data
+    net = build_population_net(PARAMS, X, C, seed=0, pooling="attention")
+    arguments = net, X, y, votes_of(codes[:, :3])
+    by_mean = predict_population(net, X, expert_codes(*arguments))[1]
+    assert_allclose(predict_population(net, X, expert_examples(*arguments))[1], by_mean, rtol=1e-9)
+
+
+def test_attention_in_training_is_over_the_examples_in_use(attentive, data):
+    X, y, codes = data
+    rows = np.flatnonzero(codes[:, 0] >= 0)[:6]
+    each = np.array([encoded(attentive, X[i], y[i], int(codes[i, 0])) for i in rows])
+    attentive.contexts = Contexts(rows_of(data), votes_of(codes), 6, 4)
+    items, used = torch.as_tensor(rows).expand(2, 6), torch.tensor([[1, 1, 1, 0, 0, 0], [0] * 6]).bool()
+    answers, at = torch.as_tensor(codes[rows, 0].astype(int)).expand(2, 6), torch.as_tensor(X[:3])
+    drawn = attentive._codes(attentive.module_(at)[1], items, answers, used)
+    expected = [[attended(attentive, x, X[rows[:3]], each[:3], np.ones(3)), [0, 0]] for x in X[:3]]  # there may be none
+    assert_allclose(drawn.detach(), expected, rtol=1e-9)
     drawn.sum().backward()
-    assert net.module_.query.grad.abs().sum() > 0
+    for part in (attentive.module_.query, attentive.module_.key):
+        gradient = part.weights[0].grad
+        assert gradient.isfinite().all()
+        assert gradient.abs().sum() > 0
 
 
 def test_the_code_sees_item_class_and_answer(net, data):
@@ -201,7 +253,7 @@ def test_features_are_not_trained_through_the_code(net, data):
     contexts = Given(rows_of(data), data[2])
     net.contexts = contexts
     _, items, answers, used = contexts.draw(None)
-    net._codes(items, answers, used).sum().backward()
+    net._codes(None, items, answers, used).sum().backward()
     assert all(p.grad is None for p in net.module_.body.parameters())
     assert net.module_.truth.weight.grad.abs().sum() > 0
     assert all(p.grad.abs().sum() > 0 for p in net.module_.example.parameters())

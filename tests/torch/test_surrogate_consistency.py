@@ -13,7 +13,13 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
-from sklearn_l2d._torch._losses import mixture_loss, one_vs_all_loss, realizable_loss, softmax_loss
+from sklearn_l2d._torch._losses import (
+    mixture_loss,
+    most_confident_loss,
+    one_vs_all_loss,
+    realizable_loss,
+    softmax_loss,
+)
 from sklearn_l2d.deferral._surrogate import less_price, one_vs_all_link, softmax_link
 
 NAN = np.nan
@@ -23,10 +29,11 @@ N_CLASSES = 3
 class Population:
     """Items x with a distribution of the class, and experts who are right with a probability per item and class.
 
-    The experts' annotations are missing half the time, whatever they would have been.
+    The experts' annotations are missing half the time, whatever they would have been, unless `answered` is 1.
     """
 
-    def __init__(self, class_proba, right_proba):
+    def __init__(self, class_proba, right_proba, answered=0.5):
+        self.answered = answered
         self.class_proba, self.right_proba = np.asarray(class_proba, float), np.asarray(right_proba, float)
         self.correctness = np.einsum("xc,xjc->xj", self.class_proba, self.right_proba)
 
@@ -38,16 +45,22 @@ class Population:
                 chance = self.class_proba[x, label]
                 for j, r in enumerate(right):
                     p = self.right_proba[x, j, label]
-                    chance *= 0.5 if r != r else 0.5 * (p if r else 1 - p)
+                    chance *= 1 - self.answered if r != r else self.answered * (p if r else 1 - p)
                 if chance > 0:
                     yield x, label, right, chance
 
-    def minimise(self, row_loss, width, value_of, features=None):
-        """Logits (n_items, width) at the minimum of the expected loss, linear in the features if there are any."""
+    def minimise(self, row_loss, width, value_of, features=None, start=None):
+        """Logits (n_items, width) at the minimum of the expected loss, linear in the features if there are any.
+
+        `start` are the first logits of the experts, the last columns; they start at 0 as the classes do.
+        """
         items, labels, right, chance = (np.array(a) for a in zip(*self.outcomes(), strict=True))
         value, weight = torch.tensor(value_of(items, labels, right)), torch.tensor(chance)
         basis = torch.eye(len(self.class_proba)).double() if features is None else torch.tensor(features)
-        weights = torch.zeros(basis.shape[1], width, dtype=torch.float64, requires_grad=True)
+        weights = torch.zeros(basis.shape[1], width, dtype=torch.float64)
+        if start is not None:
+            weights[:, width - start.shape[1] :] = torch.tensor(start)
+        weights.requires_grad_()
         optimizer = torch.optim.LBFGS(
             [weights], max_iter=2000, tolerance_grad=1e-9, tolerance_change=1e-14, line_search_fn="strong_wolfe"
         )
@@ -96,6 +109,59 @@ def test_one_stage_minimum_is_the_bayes_rule_with_true_estimates(loss, link, see
     for price in ([0.0, 0.0], [0.15, 0.0], [0.05, 0.3]):
         scores = np.column_stack([less_price(log_right, np.array(price)), log_class.max(1)])
         assert_array_equal(scores.argmax(1), best_rule(population, price))
+
+
+def right_where_nobody_ahead_is(population, logits):
+    """Probability (n_items, n_experts) that an expert who answers is right, and nobody with a larger output is."""
+    got, asked = np.zeros(logits.shape), np.zeros(logits.shape)
+    for x, _, right, chance in population.outcomes():
+        for j, r in enumerate(right):
+            ahead = [right[i] for i in range(len(right)) if logits[x, i] > logits[x, j]]
+            asked[x, j] += chance * (r == r)
+            got[x, j] += chance * (r == 1 and 1 not in ahead)
+    return got / asked
+
+
+@pytest.mark.parametrize(
+    ("loss", "link", "answered"),
+    [
+        (softmax_loss, softmax_link, 1.0),
+        (one_vs_all_loss, one_vs_all_link, 1.0),
+        (one_vs_all_loss, one_vs_all_link, 0.5),
+    ],
+    ids=["softmax", "ova", "ova, half missing"],
+)
+def test_most_confident_minimum_is_the_best_rule_but_estimates_correctness_of_the_first_only(loss, link, answered):
+    random = random_population(0)
+    population = Population(random.class_proba, random.right_proba, answered)
+    row_loss = partial(most_confident_loss, loss=loss, n_classes=N_CLASSES)
+    logits = population.minimise(row_loss, N_CLASSES + 2, one_hot_and_right, start=population.correctness)
+    log_class, log_right = link(logits, N_CLASSES)
+    people = logits[:, N_CLASSES:]
+    assert_allclose(np.exp(log_class), population.class_proba, atol=1e-5)
+    assert_allclose(np.exp(log_right), right_where_nobody_ahead_is(population, people), atol=1e-5)
+    assert_array_equal(people.argmax(1), population.correctness.argmax(1))
+    assert_allclose(np.exp(log_right.max(1)), population.correctness.max(1), atol=1e-5)
+    assert (np.exp(log_right.min(1)) < population.correctness.min(1) - 0.05).any()
+    assert_array_equal(np.column_stack([people, logits[:, :N_CLASSES].max(1)]).argmax(1), best_rule(population))
+
+
+def test_most_confident_outputs_of_a_published_counterexample():
+    # experts who are right with 3/4 and 1/2: the share of the first is 2/5, not the 7/20 of the paper's theorem
+    population = Population([[0.6, 0.4]], [[[0.75, 0.75], [0.5, 0.5]]], answered=1.0)
+    row_loss = partial(most_confident_loss, loss=softmax_loss, n_classes=2)
+    shares, expected = {}, []
+    for first, start in enumerate(([[1.0, 0.0]], [[0.0, 1.0]])):
+        logits = torch.tensor(population.minimise(row_loss, 4, one_hot_and_right, start=np.array(start)))
+        shares[first] = logits.softmax(1).numpy()[0, 2:]
+        outcomes = [(y, r, p) for _, y, r, p in population.outcomes()]
+        values = torch.tensor(np.array([[y == 0, y == 1, *r] for y, r, _ in outcomes], dtype=float))
+        weight = torch.tensor([p for *_, p in outcomes])
+        expected.append(float(weight @ row_loss(logits.expand(len(outcomes), 4), values)))
+    assert_allclose(shares[0], np.array([0.75, 0.125]) / 1.875, atol=1e-5)
+    # the loss is not convex: with the worse expert ahead, descent ends in a worse minimum that keeps this order
+    assert_allclose(shares[1], np.array([0.375, 0.5]) / 1.875, atol=1e-5)
+    assert expected[0] < expected[1] - 0.01
 
 
 @pytest.mark.parametrize("price", [[0.0, 0.0], [0.1, 0.25]], ids=str)

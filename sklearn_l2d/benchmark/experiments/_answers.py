@@ -1,5 +1,6 @@
 """Accuracy of the final label against the number of answers that were asked for."""
 
+import warnings
 from functools import partial
 from typing import NamedTuple
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from ...annotations import encode_votes
 from ...crowd import NetClassifier
-from ...deferral import ConfidenceDeferral, ConformalDeferral, PanelDeferral, TopKDeferral
+from ...deferral import ComplementDeferral, ConfidenceDeferral, ConformalDeferral, PanelDeferral, TopKDeferral
 from ...metrics import coverage_accuracy_auc
 from .._curves import COVERAGES, fit, team_point
 from .._methods import METHODS as DEFERRERS
@@ -18,7 +19,6 @@ from .._worlds import SETS, World
 
 BUDGETS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
 _SIZES = (25, 50)
-_GRID = (*np.arange(0, 2, 0.05), *np.arange(2, 4.1, 0.25))  # of the panel, whose achieved answers are not the requested
 _BOUNDED, _BOUNDED_SETS = "member of a group", ("music_genre", "cifar10, 100 experts", "cue_conflict")
 _WAYS = "area, as it is", "area, fused", "area, combined evidence"
 
@@ -200,6 +200,30 @@ def _top_k(world):
     return TopKDeferral(world.classifier, gate_features="proba", random_state=world.seed)
 
 
+def _gate(world, complement):
+    return ComplementDeferral(complement=complement, classifier=world.classifier, coverage=0.5, random_state=world.seed)
+
+
+def _budgets(most):
+    """Mean numbers of answers on a path; those achieved are not quite those that are requested."""
+    grid = np.r_[0:2:0.05, 2:4.1:0.25]
+    return grid[grid < most + 0.01]
+
+
+def _by_coverage(build, task):
+    """Points of all budgets of a gate that asks one person at most, by its path of coverages."""
+    deferrer, points = build(task.world), []
+    seconds = fit(deferrer, task.data)
+    for system in deferrer.coverage_path(1 - _budgets(1), X_unlabeled=task.X):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of items about which nobody who gains anything can be asked
+            asked = system.assign_experts(task.X, available=task.annotations >= 0)[:, None]
+        labels = system.predict_team(task.X, answers_of(task.annotations, asked))
+        points.append(Point.of(task, asked, labels))
+    for point in _read_off(points):
+        yield point._replace(fit_seconds=seconds)
+
+
 def _on_a_path(build, most, task):
     """Points of all budgets of a deferrer that may ask `most` people about an item, by its path of budgets.
 
@@ -207,19 +231,26 @@ def _on_a_path(build, most, task):
     """
     deferrer = build(task.world)
     seconds = fit(deferrer, task.data)
-    available = task.annotations >= 0
-    most = min(most, available.sum(1).mean())  # nobody can give more, which a warning would tell
-    path = deferrer.answers_path([*(b for b in _GRID if b < most), most], X_unlabeled=task.X, available=available)
+    budgets = _budgets(min(most, task.world.n_experts))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of more answers than are on record
+        path = deferrer.answers_path(budgets, X_unlabeled=task.X, available=task.annotations >= 0)
     for point in read_off(task, [system.replay(task.X, task.annotations) for system in path]):
         yield point._replace(fit_seconds=seconds)
 
 
 def read_off(task, replays):
     """Points of all budgets, on the line between the achieved numbers of answers of replays."""
-    points = sorted((Point.of(task, r.asked, r.labels, r.proba.max(1)) for r in replays), key=lambda p: p[:3])
-    answers, accuracy, excess = np.array([point[:3] for point in points]).T
+    yield from _read_off([Point.of(task, r.asked, r.labels, r.proba.max(1)) for r in replays])
+
+
+def _read_off(points):
+    """Points of all budgets on the line between given ones."""
+    points = sorted(points, key=lambda point: point[:2])
+    answers, accuracy, excess = np.array([point[:3] for point in points], dtype=float).T
     for budget in BUDGETS:
-        yield Point(min(budget, answers[-1]), np.interp(budget, answers, accuracy), np.interp(budget, answers, excess))
+        sure = None if np.isnan(excess).any() else np.interp(budget, answers, excess)
+        yield Point(min(budget, answers[-1]), np.interp(budget, answers, accuracy), sure)
 
 
 OURS = "panel"
@@ -233,7 +264,9 @@ METHODS = {
     "CROWDLAB, random people": partial(_in_turn, _random_people, partial(_together, "crowdlab")),
     "CROWDLAB, best people": partial(_in_turn, _best_people, partial(_together, "crowdlab")),
     "conformal, one answer": partial(_on_a_path, _conformal, 1),
-    "top k, at once": partial(_on_a_path, _top_k, 4),
+    "gate, one answer": partial(_by_coverage, partial(_gate, complement=False)),
+    "gate, one answer, complement": partial(_by_coverage, partial(_gate, complement=True)),
+    "top k": partial(_on_a_path, _top_k, 4),
     OURS: partial(_on_a_path, _panel, 4),
 }
 

@@ -70,9 +70,17 @@ def report(records):
                 *(spread(select(records, "area", dataset=dataset, method=f"{m} @ {rate}")) for m in MISSING_METHODS),
             ]
             for theirs in _paper.MISSING.values():
-                row.append(" / ".join(f"{theirs[m][rate] / 100:.3f}" for m in ("naive", "semi-supervised", "latent")))
+                row.append(
+                    " / ".join(
+                        f"{theirs[m][rate] / 100:.3f}" for m in ("naive", "semi-supervised", "MixMatch", "latent")
+                    )
+                )
             rows.append(row)
-        columns = ["missing", *MISSING_METHODS, *(f"paper: {name}, naive / FixMatch / PL2D" for name in _paper.MISSING)]
+        columns = [
+            "missing",
+            *MISSING_METHODS,
+            *(f"paper: {name}, naive / FixMatch / MixMatch / PL2D" for name in _paper.MISSING),
+        ]
         parts.append(markdown(f"Area with missing annotations (PL2D Table 1), {dataset}, N'={_SIZE}", columns, rows))
         area = {m: mean(records, "area", dataset=dataset, method=f"{m} @ 0.5") for m in MISSING_METHODS}
         rivals = [m for m in ("naive", "semi-supervised") if m in area]
