@@ -177,7 +177,14 @@ class TopKDeferral(FixedPanelDeferrer):
 
     Notes
     -----
-    When not to use it: NOTES
+    When not to use it: if people can be asked one by one, `PanelDeferral` needs fewer answers. Accuracy over .25 to 3
+    answers per item with 25 labels per expert (mean area, seeds 0 to 4, ``gate_features="proba"`` here) on the digits
+    and music_genre: .967 and .813; the panel one by one .984 and .818, and chosen at once .964 and .820; one answer by
+    `ConfidenceDeferral`, fused, .938 and .806; the best people's weighted vote .908 and .762; the vote of the paper,
+    ``label="vote"``, .942 and .771. With up to half an answer per item, `ConfidenceDeferral` is as good. Every expert
+    is an output of its own, learnt from the annotations of this expert only, and time grows with items times experts.
+    Sizes of panels that few rows of training show are guessed from the smaller ones. k(x) does not see where people err
+    on items that look alike to the classifier.
 
     Departures from the paper. The cost of agent j enters the loss as the weight ``1 - cost_j`` of its own term, as in
     `TwoStageDeferral`, instead of the sum of the costs of all others: the ranking at the minimum is the same, and
