@@ -20,8 +20,13 @@ def membership(n_clusters, seed, X, counts, X_identified, annotations, **setting
 
 
 def likeliest(model, X, annotations):
-    """Memberships without the prior, which ranks experts with few labels lower than their answers do."""
+    """Memberships without a prior."""
     return copy(model).set_params(membership_prior=0).transform(X, annotations)
+
+
+def drawn_to_average(model, X, annotations):
+    """Memberships with one pseudo-label for everybody, however many labels people gave."""
+    return copy(model).set_params(membership_prior=1).transform(X, annotations)
 
 
 def one_net_agreement(seed, X, counts, X_identified, annotations):

@@ -44,7 +44,7 @@ def one_world(world, size, same_items):
     given = world.labelled(world.identified(size, same_items))
     X, y = given["X"], given["y"]
     fitted = fit_classifier(world.classifier, X, y, world.seed)
-    proba, temperature = judge_classifier(world.classifier, fitted, X, y, classes, 5, world.seed)
+    proba, temperature, _ = judge_classifier(world.classifier, fitted, X, y, classes, 5, world.seed)
     votes = encode_votes(given["annotations"], classes=np.arange(len(classes)))
     truth = np.eye(len(classes))[np.searchsorted(classes, y)]
     X_test, y_test = world.X[world.test], np.searchsorted(classes, world.y[world.test])

@@ -6,6 +6,8 @@ The real sets are found through SKLEARN_L2D_DATA. Seeds 0 to 9 are reported; the
 seeds from 100 upwards.
 """
 
+import time
+
 import numpy as np
 import torch
 from _references import (
@@ -20,6 +22,7 @@ from _references import (
 from _report import cpu_ratio, run, table, verdict
 from _rivals import (
     accuracy,
+    drawn_to_average,
     fit,
     halves,
     likeliest,
@@ -65,8 +68,14 @@ def pairs(seeds):
         X, y, roster, anonymous, pool = digits_roster(make_expert_pairs, seed, n_anonymous=1197)
         counts = to_counts(roster.annotations[anonymous], classes=roster.classes)
         # the penalty of the digits' prototype beside the default, which suits all sets together
-        settings = ((2, {"weight_decay": 0.01}), (2, {}), (3, {"init": "random"}), (1, {}))
-        consensus, default, random, one = (fit(K, seed, X[anonymous], counts, **kw) for K, kw in settings)
+        settings = (
+            (2, {"weight_decay": 0.01}),
+            (2, {}),
+            (2, {"weight_decay": "auto"}),
+            (3, {"init": "random"}),
+            (1, {}),
+        )
+        consensus, default, auto, random, one = (fit(K, seed, X[anonymous], counts, **kw) for K, kw in settings)
         row = []
         for same_items in (False, True):
             kept = sample_identified(roster.annotations[pool], 100, same_items=same_items, random_state=seed)
@@ -75,6 +84,7 @@ def pairs(seeds):
                 "consensus start, K=2, weight decay .01": weights.argmax(1),
                 "the same, maximum likelihood": likeliest(consensus, X[pool], kept).argmax(1),
                 "consensus start, K=2, all defaults": default.predict(X[pool], kept),
+                "consensus start, K=2, automatic weight decay": auto.predict(X[pool], kept),
                 "random start, K=3": random.predict(X[pool], kept),
                 "one-net agreement": halves(net_agreement(one, X[pool], kept)),
                 "majority agreement": halves(majority_agreement(kept, len(roster.classes))),
@@ -86,10 +96,11 @@ def pairs(seeds):
         figures.append(row)
     means = np.mean(figures, axis=0)
     rows = [[name, *values, ""] for name, values in zip(groupings, means.T, strict=True)]
-    for row in (0, 2):
-        rows[row][-1] = " / ".join(map(verdict, means[:, row], [0.38, 0.52] * 2))
+    for row in (0, 2, 3):
+        rows[row][-1] = " / ".join(map(verdict, means[:, row], [0.39, 0.52, 0.35, 0.43]))
     table(
-        "Digits, three pairs, N'=100: two labels allow at most .444 / .615. Must reach .38 / .52",
+        f"Digits, three pairs, N'=100, seeds {seeds[0]} to {seeds[-1]}: two labels allow at most .444 / .615. "
+        "Must reach .39 / .52 and .35 / .43",
         [
             "hard clusters by",
             "ARI, different items",
@@ -111,7 +122,8 @@ def cue(seeds):
         rng = np.random.default_rng(seed)
         held_out = shapes_apart(shape, rng)
         counts = to_counts(annotations[~held_out], classes=np.arange(n_classes))
-        models = [fit(K, seed, X[~held_out], counts, **kw) for K, kw in ((2, {}), (2, {"init": "random"}), (1, {}))]
+        settings = ((2, {}), (2, {"init": "random"}), (1, {}), (2, {"weight_decay": "auto"}))
+        models = [fit(K, seed, X[~held_out], counts, **kw) for K, kw in settings]
         linear = LogisticRegression(C=0.01, max_iter=500).fit(X[~held_out], counts.argmax(1))
         row = []
         for size in sizes:
@@ -121,6 +133,8 @@ def cue(seeds):
                 {
                     "consensus start": models[0].predict(*test),
                     "the same, maximum likelihood": likeliest(models[0], *test).argmax(1),
+                    "the same, one pseudo-label each": drawn_to_average(models[0], *test).argmax(1),
+                    "consensus start, automatic weight decay": models[3].predict(*test),
                     "random start": models[1].predict(*test),
                     "one-net agreement": halves(net_agreement(models[2], *test)),
                     "logistic regression agreement": halves(linear_agreement(linear, *test, n_classes)),
@@ -132,7 +146,7 @@ def cue(seeds):
     ari = np.mean(figures, axis=0).T
     bounds = (0.70, 0.90, 0.90)
     rows = [[name, *values, ""] for name, values in zip(row[0], ari, strict=True)]
-    lead = ari[0, 0] - ari[3:5, 0].max()
+    lead = ari[0, 0] - ari[5:7, 0].max()
     rows[0][4] = " / ".join(map(verdict, ari[0], bounds)) + f"; lead at 10 {lead:.2f}: {verdict(lead, 0.1)}"
     table(
         "cue_conflict, 30 sessions of which 7 answer by texture, K=2: ARI against the policies. Must reach "
@@ -200,8 +214,9 @@ def real_abilities(name, n_clusters, bound, seeds):
             place = [X[train], counts[train], X[test], annotations[test][:, known]]
             model = fit(n_clusters, seed, *place[:2])
             scores = {
-                "consensus start, maximum likelihood": likeliest(model, *place[2:])[:, 0],
-                "the same, default prior": model.transform(*place[2:])[:, 0],
+                "consensus start": model.transform(*place[2:])[:, 0],
+                "the same, maximum likelihood": likeliest(model, *place[2:])[:, 0],
+                "the same, one pseudo-label each": drawn_to_average(model, *place[2:])[:, 0],
                 "random start": membership(n_clusters, seed, *place, init="random")[:, 0],
                 "one-net agreement": one_net_agreement(seed, *place),
                 "majority agreement": majority_agreement(place[3], n_classes, counts[test]),
@@ -234,6 +249,60 @@ def specialists(seeds):
         ["hard clusters by", "ARI"],
         [[f"{init} start", ari] for init, ari in zip(STARTS, np.mean(figures, axis=0), strict=True)],
     )
+
+
+def numbers(seeds):
+    """A Dirichlet process with up to six behaviours against one fit for every number of them."""
+    rows = []
+    for name, make in NUMBERS.items():
+        figures = []
+        for seed in seeds[:3]:
+            X, counts = make(seed)
+            test = np.random.default_rng(seed).permutation(len(X)) < len(X) / 5
+            grid = [{"n_clusters": K} for K in (1, 2, 3, 4)]
+            process = {"n_clusters": 6, "weight_concentration_prior_type": "dirichlet_process"}
+            row = []
+            for settings in (*grid, process, {"n_clusters": 2, "learn_alpha": True}):
+                start = time.process_time()
+                model = AnnotatorLDA(random_state=seed, **settings).fit(X[~test], counts[~test])
+                spent = time.process_time() - start
+                perplexity = model.perplexity(X[test], counts[test], method="sobol")
+                row.append((perplexity, spent, len(model.cluster_weights_)))
+            figures.append(row)
+        perplexity, spent, n_left = np.moveaxis(np.array(figures), 2, 0)
+        mean, n_left = perplexity.mean(0), n_left[:, 4].astype(int)
+        best = mean[:4].argmin()
+        change, times = mean[4] / mean[best] - 1, np.mean(spent[:, 4] / spent[:, best])
+        rows.append(
+            [name, *mean[:4], mean[4], ", ".join(map(str, n_left)), f"{100 * change:+.1f} %", times, mean[5],
+             f"{yes(change <= 0.005)} / {verdict(-times, -2)}"]
+        )  # fmt: skip
+    table(
+        "Held-out perplexity of a fifth of the items, seeds 0 to 2: Dirichlet process, up to six behaviours, beside "
+        "one fit per K. Must be within .5 % of the best K, in at most twice the time of its fit",
+        ["set", "K=1", "K=2", "K=3", "K=4", "process", "behaviours left", "against the best K", "times its CPU time",
+         "K=2, learnt alpha", "reached"],
+        rows,
+    )  # fmt: skip
+
+
+def digits_archive(make, seed, n_anonymous):
+    """Items and votes of the digits whose annotators are forgotten."""
+    X, _, roster, anonymous, _ = digits_roster(make, seed, n_anonymous=n_anonymous)
+    return X[anonymous], to_counts(roster.annotations[anonymous], classes=roster.classes)
+
+
+def cue_archive(seed):
+    """Items and votes of all sessions; the seed changes nothing."""
+    X, _, _, annotations, n_classes = cue_sessions()
+    return X, to_counts(annotations, classes=np.arange(n_classes))
+
+
+NUMBERS = {
+    "digits, 6 experts": lambda seed: digits_archive(make_expert_pairs, seed, 1197),
+    "digits, 100 experts": lambda seed: digits_archive(make_expert_groups, seed, 1097),
+    "cue_conflict": cue_archive,
+}
 
 
 def epochs(seeds):
@@ -369,7 +438,7 @@ def checks(seeds):
 STARTS = ("consensus", "random")
 
 
-ACCURACY = (pairs, cue, hundred, labelme, music, specialists, suggest)
+ACCURACY = (pairs, cue, hundred, labelme, music, specialists, suggest, numbers)
 SPEED = (epochs, e_step, memberships)
 CORRECTNESS = (likelihoods, searches, checks)
 TABLES = {function.__name__: function for function in (*ACCURACY, *SPEED, *CORRECTNESS)}

@@ -11,6 +11,7 @@ import api_reference  # noqa: E402
 import changelog  # noqa: E402
 import choices  # noqa: E402
 import evidence  # noqa: E402
+import newcomers  # noqa: E402
 import scikit_learn  # noqa: E402
 from numpydoc.xref import DEFAULT_LINKS  # noqa: E402
 from pictures.evidence import draw_answers, draw_areas  # noqa: E402
@@ -88,6 +89,7 @@ def setup(app):
         "areas.inc": evidence,
         "changelog.rst": changelog,
         "choices.inc": choices,
+        "newcomers.inc": newcomers,
     }
     for name, source in sources.items():
         page, text = generated / name, source.render()

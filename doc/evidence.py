@@ -77,17 +77,19 @@ def render():
         heads = [f"{name.replace('_', ' ')}, {size}" for name, (sizes, _) in pair.items() for size in sizes]
         columns = [[row[at] for row in rows.values()] for _, rows in pair.values() for at in (0, 1)]
         lines += [".. list-table::", "   :header-rows: 1", "   :widths: 36 16 16 16 16", ""]
-        lines += _row(["deferrer", *heads])
+        lines += table_row(["deferrer", *heads])
         for at, title in enumerate(DEFERRERS.values()):
-            lines += _row([title, *(_decimal(column[at], column[at] == max(column)) for column in columns)])
+            lines += table_row([title, *(decimal(column[at], column[at] == max(column)) for column in columns)])
         lines.append("")
     return "\n".join(lines)
 
 
-def _row(cells):
+def table_row(cells):
+    """Lines of a row of a list table."""
     return [f"   {'* ' if at == 0 else '  '}- {cell}" for at, cell in enumerate(cells)]
 
 
-def _decimal(value, best):
+def decimal(value, best):
+    """Text of a figure below one; bold if it is the best."""
     text = f"{value:.3f}".removeprefix("0")
     return f"**{text}**" if best else text

@@ -23,7 +23,7 @@ _PACKAGES = "numpy", "scikit-learn", "scipy", "skops", "torch"
 _KNOWN = {
     f"{module}.{name}"
     for module, names in {
-        "sklearn_l2d._numerics._answer_model": ["AnswerModel"],
+        "sklearn_l2d._numerics._answer_model": ["AnswerModel", "People"],
         "sklearn_l2d._numerics._crowdlab": ["Crowdlab"],
         "sklearn_l2d._numerics._fusion": ["Exponents"],
         "sklearn_l2d._torch._annotator_modules": [
@@ -34,6 +34,7 @@ _KNOWN = {
             "LayerModule",
             "UnionModule",
         ],
+        "sklearn_l2d._torch._consultation": ["Consultation", "ConsultationNet"],
         "sklearn_l2d._torch._crowd_net": ["CountsNet", "CrowdModule", "CrowdNet"],
         "sklearn_l2d._torch._losses": [
             "curve_loss",
@@ -101,11 +102,13 @@ _KNOWN = {
         "sklearn_l2d.deferral._expert_agnostic_deferral": ["AgnosticNet", "ExpertAgnosticDeferral"],
         "sklearn_l2d.deferral._gate": ["GateNet"],
         "sklearn_l2d.deferral._imitation": ["AnswerNet"],
+        "sklearn_l2d.deferral._lecodu": ["LECODUDeferral"],
         "sklearn_l2d.deferral._mixture_of_experts": ["MixtureOfExpertsDeferral"],
         "sklearn_l2d.deferral._one_stage": ["OneStageDeferral"],
         "sklearn_l2d.deferral._panel_deferral": ["PanelDeferral"],
         "sklearn_l2d.deferral._population_deferral": ["PopulationClassifier", "PopulationDeferral"],
         "sklearn_l2d.deferral._probabilistic_deferral": ["JointClassifier", "ProbabilisticDeferral"],
+        "sklearn_l2d.deferral._profile_deferral": ["ProfileDeferral"],
         "sklearn_l2d.deferral._random_expert_deferral": ["RandomExpertDeferral"],
         "sklearn_l2d.deferral._ranked_deferral": ["RankedDeferral"],
         "sklearn_l2d.deferral._roster": ["Roster"],

@@ -33,7 +33,13 @@ DIFFERENT = {
         "the classifier can be one of the nets": "ComplementDeferral ProbabilisticDeferral"
     },
     ("Parameters", "classifier"): {"it needs weights": "RaykarClassifier"},
-    ("Parameters", "answers"): {"at most one answer": "ConformalDeferral"},
+    ("Parameters", "answers"): {
+        "at most one answer": "ConformalDeferral",
+        "a toll on what a gate prefers": "LECODUDeferral",
+        "there is a worth without a request": "ProfileDeferral",
+    },
+    ("Parameters", "max_answers"): {"one is the default": "ProfileDeferral"},
+    ("Parameters", "n_groups"): {"the number can be chosen": "ProfileDeferral"},
     ("Parameters", "clusterer"): {
         "there are no groups": "PanelDeferral",
         "there are no groups, and no shape of errors in the choice": "ConformalDeferral",
@@ -42,11 +48,13 @@ DIFFERENT = {
         "a gate and the default classifier": "ClusterDeferral RandomExpertDeferral SemiSupervisedDeferral",
         "a gate, the experts' nets and the default classifier": "ComplementDeferral ProbabilisticDeferral",
     },
+    ("Parameters", "complement"): {"there may be several people": "LECODUDeferral"},
     ("Parameters", "consultation_cost"): {
         "the cost must not be negative, and is not in the loss": "OneStageDeferral",
         "the cost must not be negative, and is in the loss": "TwoStageDeferral",
         "the cost must not be negative, and adds up over a panel": "TopKDeferral",
         "targets have no cost of their own": "PanelDeferral",
+        "the cost is in the loss, and people are interchangeable": "LECODUDeferral",
         "options have no cost of their own": "ComplementDeferral",
     },
     ("Parameters", "confidence_level"): {
@@ -58,7 +66,9 @@ DIFFERENT = {
         "there is no gate, but a coverage": "ConfidenceDeferral",
         "there is no gate, but prediction sets": "ConformalDeferral",
         "there is no gate, but a weight of the classifier": "PanelDeferral",
-        "the folds are for the training of the net": "ExpertAgnosticDeferral TopKDeferral TwoStageDeferral",
+        "a number of groups is chosen, too": "ProfileDeferral",
+        "the folds are for the training of the net": "ExpertAgnosticDeferral LECODUDeferral TopKDeferral "
+        "TwoStageDeferral",
     },
     ("Parameters", "hidden_layer_sizes"): {
         "there is no module that takes their place": "ExpertAgnosticDeferral",
@@ -92,6 +102,8 @@ DIFFERENT = {
         "folds, clusterer and classifier": "ConformalDeferral",
         "folds, held-out items, clusterer, drawn answers, turns and classifier": "PanelDeferral",
         "folds, net, draws and classifier": "ExpertAgnosticDeferral TwoStageDeferral",
+        "folds, nets, order of people and classifier": "LECODUDeferral",
+        "folds and classifier": "ProfileDeferral",
         "folds, nets and classifier": "TopKDeferral",
         "net and draws": "MixtureOfExpertsDeferral OneStageDeferral",
         "net, examples and draws": "PopulationDeferral",
@@ -110,6 +122,7 @@ DIFFERENT = {
     },
     ("Parameters", "weight_decay"): {"it is averaged over nets": "AnnotatorLDA"},
     ("Parameters", NET): {
+        "its own defaults of batch_size, weight_decay and max_epochs": "LECODUDeferral",
         "its own default of batch_size": "MixtureOfExpertsDeferral",
         "its own default of weight_decay": "OneStageDeferral",
         "its own default of hidden_layer_sizes": "TwoStageDeferral",
@@ -137,7 +150,8 @@ DIFFERENT = {
     },
     ("Attributes", "history_"): {
         "turns have an objective": "RaykarClassifier",
-        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral ConformalDeferral PanelDeferral",
+        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral ConformalDeferral PanelDeferral "
+        "ProfileDeferral",
         "the E-step has figures, too": EM,
         "it is that of the deferrer": "RankedDeferral",
         "the loss has a unit": "AnnotatorLDA",
@@ -148,7 +162,8 @@ DIFFERENT = {
     ("Attributes", "n_features_in_"): {"the columns are experts": "AgreementClustering"},
     ("Attributes", "n_iter_"): {
         "there are turns": "RaykarClassifier",
-        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral ConformalDeferral PanelDeferral",
+        "nothing is trained": "BestExpert ClassifierOnly ConfidenceDeferral ConformalDeferral PanelDeferral "
+        "ProfileDeferral",
         "there is a gate": EM,
         "another phase is included": "PopulationDeferral PopulationExpertEncoder",
         "the phase of the consensus is included": "AnnotatorLDA",
@@ -157,7 +172,7 @@ DIFFERENT = {
         "there are no epochs": "FuzzyCMeans",
     },
     ("Attributes", "net_"): {
-        "there is none without experts": "ExpertAgnosticDeferral TwoStageDeferral",
+        "there is none without experts": "ExpertAgnosticDeferral LECODUDeferral TwoStageDeferral",
         "there are two": "TopKDeferral",
         "there are several": "AnnotatorLDA",
     },
@@ -170,16 +185,22 @@ DIFFERENT = {
         "newcomers are targets": "ExpertAgnosticDeferral PopulationDeferral",
         "newcomers are targets, and there is recalibrate": "ConfidenceDeferral ConformalDeferral",
         "it is only asked first": "PanelDeferral TopKDeferral",
+        "it is only asked first, and no newcomer is a target": "ProfileDeferral",
     },
     ("Attributes", "targets_"): {
         "newcomers are targets": "BestExpert ConfidenceDeferral ConformalDeferral ExpertAgnosticDeferral "
         "PanelDeferral PopulationDeferral TopKDeferral",
-        "all experts are one target": "ClassifierOnly RandomExpertDeferral",
+        "all experts are one target": "ClassifierOnly LECODUDeferral RandomExpertDeferral",
         "groups are targets": "ClusterDeferral",
+        "groups are in order": "ProfileDeferral",
         "experts are two targets": "ComplementDeferral",
         "they are those of the deferrer": "RankedDeferral",
     },
-    ("Attributes", "toll_"): {"it is not a cost": "ConformalDeferral"},
+    ("Attributes", "toll_"): {
+        "it is not a cost": "ConformalDeferral",
+        "it is in logits": "LECODUDeferral",
+        "there is no other cost": "ProfileDeferral",
+    },
     ("Attributes", "weights_"): {"they are whole matrices": "CoNALClassifier"},
     ("Attributes", "temperature_"): {
         "there is no calibration": "BestExpert ClassifierOnly MixtureOfExpertsDeferral OneStageDeferral "
@@ -190,8 +211,8 @@ DIFFERENT = {
 # What all descriptions have in common where they may differ.
 PATTERNS = {
     ("Parameters", "consultation_cost"): (
-        "^Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from "
-        "names of experts "
+        "^Cost of asking an expert, in (units of one error: one cost for all experts, one per expert, or a mapping "
+        "from names of experts |nats )"
     ),
     ("Parameters", "coverage"): "^Share of the items that the classifier decides, or a pair of a lower and an upper ",
     ("Parameters", "cv"): "^Number of folds of the classifier's out-of-fold probabilities",
@@ -239,7 +260,7 @@ METHODS_DIFFERENT = {
         "the rows are points, mostly encodings": "FuzzyCMeans.fit",
         "there are unlabelled items, too": "BaseDeferrer.fit",
         "newcomers annotated them": "ClusterDeferral.onboard DeferrerWrapper.onboard KnownByBehaviours.onboard "
-        "RandomExpertDeferral.onboard TallyMixin.onboard",
+        "LECODUDeferral.onboard ProfileDeferral.onboard RandomExpertDeferral.onboard TallyMixin.onboard",
         "the index is kept": "BaseDeferrer.route Shift.route",
     },
     "X_unlabeled": {
@@ -259,7 +280,7 @@ METHODS_DIFFERENT = {
         "they are judged": "COINNet.outlier_scores",
         "only their number counts": "CountsClassifier.fit",
         "they are those of newcomers": "ClusterDeferral.onboard DeferrerWrapper.onboard KnownByBehaviours.onboard "
-        "RandomExpertDeferral.onboard TallyMixin.onboard",
+        "LECODUDeferral.onboard ProfileDeferral.onboard RandomExpertDeferral.onboard TallyMixin.onboard",
         "they may be some of those to come": "PanelDeferral.next_expert SeveralAnswersDeferrer.predict_team "
         "SeveralAnswersDeferrer.predict_team_proba",
         "another method says that they may be some": "PanelDeferral.explain_deferral",
@@ -292,8 +313,10 @@ METHODS_DIFFERENT = {
         "items of unknown truth are left out": "BaseDeferrer.score SeveralAnswersDeferrer.score",
         "newcomers are known by their correctness": "TallyMixin.onboard",
         "newcomers join groups": "ClusterDeferral.onboard",
+        "newcomers are matched to groups": "ProfileDeferral.onboard",
         "newcomers may be known by their memberships": "KnownByBehaviours.onboard",
         "newcomers need no labels": "RandomExpertDeferral.onboard",
+        "newcomers need no labels, and there is no partial_fit": "LECODUDeferral.onboard",
         "the deferrer that is wrapped decides": "DeferrerWrapper.onboard",
         "there are no annotations": "NetClassifier.fit",
         "annotations can take its place": "CountsClassifier.fit CrowdNetClassifier.fit RaykarClassifier.fit",

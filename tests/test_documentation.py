@@ -10,11 +10,14 @@ from check_links import broken_links
 from choices import WAYS, WISHES
 from docutils.utils.math import latex2mathml
 from evidence import CONTROLS, REAL, SIMULATED, answers, areas, read_table
+from newcomers import LABELS, SETS, TRUTHS, newcomers
+from newcomers import RULES as NEWCOMER_RULES
 from scikit_learn import CLASSES, FUNCTIONS
 from sklearn.frozen import FrozenEstimator
 from sklearn.naive_bayes import GaussianNB
 
 from sklearn_l2d import AnnotatorLDA, deferral
+from sklearn_l2d.benchmark.experiments._newcomers import RULES
 
 ROOT = Path(__file__).parents[1]
 GENERATED = "sg_execution_times.rst"
@@ -134,6 +137,14 @@ def test_the_changelog_becomes_a_page():
     markdown = "# Changelog\n\n## [Unreleased]\n\n- A [link](https://example.org/a) and `code`.\n"
     expected = "Changelog\n=========\n\nUnreleased\n----------\n\n- A `link <https://example.org/a>`__ and `code`.\n"
     assert render_changelog(markdown) == expected
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_figure_about_newcomers_is_in_the_stored_report(name):
+    for rows in newcomers(name).values():
+        assert list(rows) == list(NEWCOMER_RULES) == list(RULES)
+        assert all(0 < v < 1 for row in rows.values() for v in row)
+        assert {len(row) for row in rows.values()} == {len(LABELS) * len(TRUTHS)}
 
 
 @pytest.mark.parametrize("name", CLASSES + FUNCTIONS)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 from scipy.sparse import csr_array
-from scipy.special import betaln, digamma, expit, gammaln, logit, logsumexp
+from scipy.special import betaln, digamma, expit, gammaln, logit, logsumexp, softmax
 
 from ._matrices import rows_of
 
@@ -19,7 +19,47 @@ _STRENGTHS = (0.5, 2000.0)  # of the prior rows, in answers
 BLOCK = 1 << 21  # log-likelihoods, of an answer and a class, that are computed at once
 _LEAST = 1e-4  # probability of a truth below which it is ruled out
 _STILL = 1e-3  # change of the distribution of the truth of an item, on average, below which it stands still
+_ENOUGH_EXPERTS = 4  # to be of two kinds
 _LARGEST_SHARE = 0.3  # of the shaped errors: the archive often holds the votes on the labelled items, which flatters it
+
+
+class People(NamedTuple):
+    """Prior of the accuracy of an expert: one Beta distribution, or two where experts are of two kinds.
+
+    Attributes
+    ----------
+    share : tuple of float
+        Share of the experts of each kind.
+    accuracy : tuple of float
+        Mean accuracy of each kind.
+    strength : tuple of float
+        Number of answers that each mean counts as.
+    """
+
+    share: tuple
+    accuracy: tuple
+    strength: tuple
+
+    @property
+    def center(self):
+        """Mean accuracy of all experts."""
+        return float(np.dot(self.share, self.accuracy))
+
+    @property
+    def overall_strength(self):
+        """Strength of the single Beta distribution of the same mean and variance."""
+        share, accuracy, strength = map(np.asarray, self)
+        square = share @ (accuracy * (accuracy * strength + 1) / (strength + 1))
+        return float((self.center - square) / (square - self.center**2))
+
+    def expected(self, right, seen):
+        """Expected accuracy (n,) of people with so many right answers among so many."""
+        share, accuracy, strength = map(np.asarray, self)
+        right, seen = right[:, None], seen[:, None]
+        of_kind = (right + strength * accuracy) / (seen + strength)
+        if len(share) == 1:
+            return of_kind[:, 0]
+        return (softmax(np.log(share) + _beta_gain(right, seen, accuracy, strength), axis=1) * of_kind).sum(1)
 
 
 class AnswerModel(NamedTuple):
@@ -44,8 +84,8 @@ class AnswerModel(NamedTuple):
         Number of answers, spread evenly over the wrong ones, that join `errors`.
     strength : float
         Number of answers that a prior row counts as.
-    center, center_strength : float
-        Accuracy of the roster, and the number of answers that it counts as in the accuracy of an expert.
+    people : People
+        Prior of the accuracy of an expert over all classes.
     offset : ndarray of shape (n_classes,)
         How much easier a class is for everybody, in logits; 0 if the answers do not call for it.
     share : float
@@ -59,8 +99,7 @@ class AnswerModel(NamedTuple):
     errors: np.ndarray
     error_strength: float
     strength: float
-    center: float
-    center_strength: float
+    people: People
     offset: np.ndarray
     share: float
 
@@ -80,7 +119,7 @@ def fit_answer_model(item, expert, label, n_experts, truth, shape=None):
 
     All strengths maximise the marginal likelihood of the answers (empirical Bayes): the accuracy of an expert has a
     Beta prior around that of the roster, the rows and the wrong answers of the roster have Dirichlet priors. Classes
-    differ in difficulty only if the marginal likelihood says so.
+    differ in difficulty, and experts are of two kinds, only if the marginal likelihood says so.
 
     Parameters
     ----------
@@ -110,15 +149,15 @@ def fit_counts(own, right, seen):
     errors = pooled * (1 - np.eye(n_classes))
     made = errors > 0
     error_strength = dirichlet_strength(_evenly(n_classes)[made], errors[made], errors.sum(1))[1]
-    center, center_strength = _beta_prior(right.sum(1), seen.sum(1))
-    easy = (pooled.diagonal() + 10 * center) / (pooled.sum(1) + 10)
+    people = fit_people(right.sum(1), seen.sum(1))
+    easy = (pooled.diagonal() + 10 * people.center) / (pooled.sum(1) + 10)
     fits = []
-    for offset in (np.zeros(n_classes), logit(easy) - logit(center)):
-        accuracy = _class_accuracy(right.sum(1), seen.sum(1), center, center_strength, offset)
+    for offset in (np.zeros(n_classes), logit(easy) - logit(people.center)):
+        accuracy = _class_accuracy(right.sum(1), seen.sum(1), people, offset)
         prior = _prior_of_own(own, accuracy, _shrunken_errors(errors, error_strength))
         fits.append((*dirichlet_strength(prior, own.data, seen), accuracy, offset))
     _, strength, accuracy, offset = max(fits, key=lambda fit: fit[0])
-    rest = errors, error_strength, strength, center, center_strength, offset
+    rest = errors, error_strength, strength, people, offset
     return AnswerModel(own, right, seen, accuracy, *rest, share=0.0)
 
 
@@ -141,11 +180,12 @@ def with_experts(model, own, right, seen, likely=None):
         None stand for that of everybody. Own answers take over first in the accuracy over all classes, then in every
         row.
     """
-    accuracy = _class_accuracy(right.sum(1), seen.sum(1), model.center, model.center_strength, model.offset)
+    accuracy = _class_accuracy(right.sum(1), seen.sum(1), model.people, model.offset)
     if likely is not None and (told := np.isfinite(likely).all(1)).any():
         likely, right_of, met = likely[told], right[told].sum(1), seen[told] + 1e-9
         expected = (met * likely).sum(1) / met.sum(1)
-        found = (right_of + model.center_strength * expected) / (seen[told].sum(1) + model.center_strength)
+        strength = model.people.overall_strength
+        found = (right_of + strength * expected) / (seen[told].sum(1) + strength)
         moved = expit(logit(likely) + (logit(found) - logit(expected))[:, None])
         accuracy[told] = moved.clip(_FLOOR, 1 - _FLOOR)
     return model._replace(own=own, right=right, seen=seen, accuracy=accuracy)
@@ -182,7 +222,7 @@ def answer_log_likelihood(model, expert, label, shape=None, left_out=None):
     left_out : ndarray of shape (n_answers, n_classes), default=None
         Distributions of the truth with which `fit_answer_model` has seen these answers, times the weights of the items:
         each is judged by all others,
-        the priors' strengths, center and offset as they are. None takes the answers as new.
+        the priors' strengths, means and offset as they are. None takes the answers as new.
 
     Returns
     -------
@@ -195,7 +235,7 @@ def answer_log_likelihood(model, expert, label, shape=None, left_out=None):
     accuracy, wrong = model.accuracy[expert], model.wrong.T[label]
     if left_out is not None:
         own, seen, right = own - left_out, seen - left_out, right - left_out * is_right
-        accuracy = _class_accuracy(right.sum(1), seen.sum(1), model.center, model.center_strength, model.offset)
+        accuracy = _class_accuracy(right.sum(1), seen.sum(1), model.people, model.offset)
         size = model.errors.sum(1) + model.error_strength
         errors = np.where(is_right, 0.0, left_out)
         wrong = (wrong * size - errors) / (size - errors)
@@ -317,28 +357,75 @@ def _row(expert, label, n_classes):
     return np.asarray(expert, dtype=np.int64) * n_classes + label
 
 
-def _beta_prior(right, seen):
-    """Mean and strength of the Beta prior of the accuracy of experts, by marginal likelihood.
+def fit_people(right, seen):
+    """Prior of the accuracy of experts by marginal likelihood, from their right answers and answers (n_experts,).
 
-    The mean has a prior that counts as one right and one wrong answer, the logarithm of the strength a normal one
-    around 10 answers with deviation 1.5: a few experts tell little about either.
+    Where some guess, or answer something else, and the others know, a single Beta distribution has to be so wide that
+    it hardly shrinks the best of them, who are asked most. Two are taken if they are better by the Bayesian information
+    criterion.
+
+    Every mean has a prior that counts as one right and one wrong answer, and so has the share of a kind; the logarithm
+    of every strength has a normal one around 10 answers with deviation 1.5: a few experts tell little about either.
     """
     (right, seen), size = _distinct(right[seen > 0], seen[seen > 0])
+    one, gain = _fit_kinds(right, seen, size, [[(right @ size + 1) / (seen @ size + 2)]])
+    n_experts = size.sum()
+    if n_experts < _ENOUGH_EXPERTS:
+        return one
+    rate = (right + 1) / (seen + 2)
+    lower, upper = np.quantile(rate, [0.1, 0.5, 0.25]), np.quantile(rate, [0.5, 0.9, 0.75])
+    two, gain_of_two = _fit_kinds(right, seen, size, np.column_stack([lower, np.maximum(upper, (1 + lower) / 2)]))
+    return two if gain_of_two - gain > 1.5 * np.log(n_experts) else one
+
+
+def _fit_kinds(right, seen, size, starts):
+    """`People` of as many kinds as each start has means, and their log marginal likelihood."""
+    n_kinds = len(starts[0])
+    right, seen = right[:, None], seen[:, None]
+
+    def unpacked(point):
+        strength = np.exp(point[n_kinds : 2 * n_kinds])
+        return softmax(np.append(point[2 * n_kinds :], 0.0)), expit(point[:n_kinds]), strength
 
     def loss(point):
-        mean, strength = expit(point[0]), np.exp(point[1])
-        p, q = mean * strength, (1 - mean) * strength
-        gain = betaln(p + right, q + seen - right) - betaln(p, q)
+        share, accuracy, strength = unpacked(point)
+        p, q = accuracy * strength, (1 - accuracy) * strength
+        joint = np.log(share) + _beta_gain(right, seen, accuracy, strength)
+        gain = logsumexp(joint, axis=1)
+        kind = size[:, None] * np.exp(joint - gain[:, None])
         rise = digamma(strength) - digamma(strength + seen)
-        slope_p = size @ (digamma(p + right) - digamma(p) + rise) + 1 / p
-        slope_q = size @ (digamma(q + seen - right) - digamma(q) + rise) + 1 / q
-        prior = np.log(mean) + np.log1p(-mean) - 0.5 * ((point[1] - np.log(10)) / 1.5) ** 2
-        slope = mean * q * (slope_p - slope_q), p * slope_p + q * slope_q - 2 - (point[1] - np.log(10)) / 1.5**2
-        return -(size @ gain + prior), -np.array(slope)
+        slope_p = (kind * (digamma(p + right) - digamma(p) + rise)).sum(0) + 1 / p
+        slope_q = (kind * (digamma(q + seen - right) - digamma(q) + rise)).sum(0) + 1 / q
+        far = (np.log(strength) - np.log(10)) / 1.5
+        prior = np.log(accuracy) + np.log1p(-accuracy) - far**2 / 2 + np.log(share)
+        by_share = kind.sum(0) + 1 - share * (kind.sum() + n_kinds)
+        slope = accuracy * q * (slope_p - slope_q), p * slope_p + q * slope_q - 2 - far / 1.5, by_share[:-1]
+        return -(size @ gain + prior.sum()), -np.concatenate(slope)
 
-    start = [logit((right @ size + 1) / (seen @ size + 2)), np.log(10)]
-    mean, strength = minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-6}).x
-    return float(expit(mean)), float(np.exp(strength))
+    bounds = [(-7, 7)] * n_kinds + [(-3, 9)] * n_kinds + [(-5, 5)] * (n_kinds - 1)
+    best = min(
+        (
+            minimize(
+                loss,
+                [*logit(start), *[np.log(10)] * n_kinds, *[0.0] * (n_kinds - 1)],
+                jac=True,
+                method="L-BFGS-B",
+                bounds=bounds,
+                options={"ftol": 1e-13, "gtol": 1e-6},
+            )
+            for start in starts
+        ),
+        key=lambda found: found.fun,
+    )
+    share, accuracy, strength = unpacked(best.x)
+    gain = size @ logsumexp(np.log(share) + _beta_gain(right, seen, accuracy, strength), axis=1)
+    return People(tuple(share.tolist()), tuple(accuracy.tolist()), tuple(strength.tolist())), float(gain)
+
+
+def _beta_gain(right, seen, accuracy, strength):
+    """Log marginal likelihood of right answers among those seen, if the accuracy has this Beta distribution."""
+    p, q = accuracy * strength, (1 - accuracy) * strength
+    return betaln(p + right, q + np.maximum(seen - right, 0.0)) - betaln(p, q)
 
 
 def _distinct(*columns):
@@ -347,10 +434,9 @@ def _distinct(*columns):
     return rows.T, size
 
 
-def _class_accuracy(right, seen, center, center_strength, offset):
+def _class_accuracy(right, seen, people, offset):
     """Accuracy (n, n_classes) per class of people with so many right answers among so many."""
-    own = (right + center_strength * center) / (seen + center_strength)
-    return np.clip(expit(logit(own)[:, None] + offset), _FLOOR, 1 - _FLOOR)
+    return np.clip(expit(logit(people.expected(right, seen))[:, None] + offset), _FLOOR, 1 - _FLOOR)
 
 
 def dirichlet_strength(prior, count, total):

@@ -5,10 +5,10 @@ import numpy as np
 from ._answer_model import answer_log_likelihood
 from ._matrices import row_chunks
 
-_INFORMATION = 0.1  # worth of a nat, in errors
+_INFORMATION = 0.1  # worth of a nat, in errors, where other answers may follow
 
 
-def answer_worth(proba, n_answers, model, exponents, cost=None):
+def answer_worth(proba, n_answers, model, exponents, cost=None, information=_INFORMATION):
     """Worth of the answer of every expert about every item.
 
     The expected gain in accuracy of the decision, or the fall of its expected cost, and a tenth of the mutual
@@ -27,6 +27,8 @@ def answer_worth(proba, n_answers, model, exponents, cost=None):
     exponents : Exponents
     cost : ndarray of shape (n_classes, n_classes), default=None
         Cost of deciding for the class of the column where that of the row is true; None if every error costs 1.
+    information : float, default=0.1
+        Worth of a nat, in errors.
 
     Returns
     -------
@@ -47,12 +49,12 @@ def answer_worth(proba, n_answers, model, exponents, cost=None):
                 joint = some.T[:, :, None] * flat
                 shape = len(some), -1, n_classes
                 answer = (some @ flat[:, 0]).reshape(shape)
-                told = _told(joint.reshape(n_classes, *shape), answer, some @ noise, some, cost)
+                told = _told(joint.reshape(n_classes, *shape), answer, some @ noise, some, cost, information)
                 worth[rows[part], experts] = told
     return worth
 
 
-def worth_of_some(proba, n_answers, experts, model, exponents, cost=None):
+def worth_of_some(proba, n_answers, experts, model, exponents, cost=None, information=_INFORMATION):
     """As `answer_worth`, of the answers of a few experts about every item: `experts` is (n, k), -1 for nobody."""
     n_classes = proba.shape[1]
     worth = np.empty(experts.shape)
@@ -63,7 +65,7 @@ def worth_of_some(proba, n_answers, experts, model, exponents, cost=None):
         likelihood = _tempered(log_likelihood, exponents, size).reshape(n_classes, *who.shape, n_classes)
         joint = some.T[:, :, None, None] * likelihood
         noise = (some.T[:, :, None] * _entropy(likelihood, 3)).sum(0)
-        worth[part] = _told(joint, joint.sum(0), noise, some, cost)
+        worth[part] = _told(joint, joint.sum(0), noise, some, cost, information)
     return worth
 
 
@@ -83,6 +85,11 @@ def accuracy_with_answer(proba, likelihood):
         best = (proba[rows].T[:, :, None] * flat).max(0)
         accuracy[rows] = best.reshape(len(best), n_groups, n_classes).sum(2)
     return accuracy
+
+
+def tempered_likelihood(model, exponents, n_answers):
+    """Likelihood (n_classes, M, n_classes), by truth, person and answer, as it counts after so many answers."""
+    return _tempered(_of_answers(model, np.arange(len(model.seen))), exponents, n_answers)
 
 
 def accuracy_with_each(proba, model):
@@ -109,18 +116,18 @@ def mean_likelihood(model, selection):
     return mean
 
 
-def _told(joint, answer, noise, proba, cost):
+def _told(joint, answer, noise, proba, cost, worth_of_nat):
     """Worth (n, k) by the joint probabilities (n_classes, n, k, n_classes) of truth and answer.
 
     `answer` (n, k, n_classes) are the probabilities of the answer, `noise` (n, k) is its entropy given the truth.
     """
-    information = np.maximum(_entropy(answer, 2) - noise, 0.0)
+    information = worth_of_nat * np.maximum(_entropy(answer, 2) - noise, 0.0)
     if cost is None:
-        return joint.max(0).sum(2) - proba.max(1, keepdims=True) + _INFORMATION * information
+        return joint.max(0).sum(2) - proba.max(1, keepdims=True) + information
     least = np.tensordot(cost.T, joint, 1).min(0).sum(2)
     n_classes = len(cost)
     error = (cost.sum() - cost.trace()) / (n_classes * (n_classes - 1))
-    return (proba @ cost).min(1)[:, None] - least + _INFORMATION * error * information
+    return (proba @ cost).min(1)[:, None] - least + error * information
 
 
 def _of_answers(model, experts):

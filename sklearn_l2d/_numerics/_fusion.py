@@ -10,7 +10,7 @@ from ._answer_model import sum_by_item
 
 _N_ORDERS = 3  # in which the answers of an item are taken one after the other
 _PENALTY = 2.0  # on the squared logarithms of the exponents a and b
-_CORRELATION = 0.2  # where nobody answers what another answered: that of people in published sets
+_CORRELATION, _SPREAD = 0.25, 0.12  # of people in published sets: center and scale of the prior
 
 
 class Exponents(NamedTuple):
@@ -68,7 +68,8 @@ def fit_exponents(log_prior, item, log_likelihood, truth, seed):
     """Exponents by penalised maximum likelihood of the truth, given the first one, two, three ... answers to an item.
 
     The answers to an item are taken in a few random orders. Every item counts alike, and its first T answers in
-    proportion to 1 / T, so that few answers matter as much as many.
+    proportion to 1 / T, so that few answers matter as much as many. The correlation has a Cauchy prior around .25 of
+    scale .12: few items of a fit were answered by several people, and would hardly tell it from 0.
 
     Parameters
     ----------
@@ -101,9 +102,11 @@ def fit_exponents(log_prior, item, log_likelihood, truth, seed):
         log_posterior = log_softmax(told + heard, axis=1)
         error = weight[:, None] * np.exp(log_posterior) - target
         by_prior, by_answers = (error * told).sum(1), (error * heard).sum(1)
-        slope = [by_prior.sum(), by_answers.sum(), -(by_prior + by_answers) @ ((size - 1) / design)]
-        logs = np.append(point[:2], 0.0)
-        return _PENALTY * logs @ logs - (target * log_posterior).sum(), slope + 2 * _PENALTY * logs
+        slope = np.array([by_prior.sum(), by_answers.sum(), -(by_prior + by_answers) @ ((size - 1) / design)])
+        logs, far = np.append(point[:2], 0.0), (point[2] - _CORRELATION) / _SPREAD
+        slope += 2 * _PENALTY * logs
+        slope[2] += 2 * far / (1 + far**2) / _SPREAD
+        return _PENALTY * logs @ logs + np.log1p(far**2) - (target * log_posterior).sum(), slope
 
     start, bounds = [0.0, 0.0, _CORRELATION], [(-6, 3), (-6, 3), (0, 1)]
     best = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x

@@ -79,36 +79,66 @@ def log_marginal_exact(log_f, votes, alpha):
     log_marginal : ndarray of shape (n,)
         In nats; 0 for an item without votes.
     """
-    votes = votes.astype(np.intp)
-    totals = votes.sum(1)
     out = np.zeros(len(log_f))
-    for total in np.unique(totals[totals > 0]):
-        items = np.flatnonzero(totals == total)
-        for part in np.array_split(items, 1 + len(items) * n_exact_terms(int(total), len(alpha)) // _BLOCK):
-            # one column per single vote, in any order
-            column = np.repeat(np.tile(np.arange(votes.shape[1]), len(part)), votes[part].ravel())
-            factors = np.take_along_axis(log_f[part], column.reshape(len(part), total, 1), axis=1)
-            scale = factors.max(2, keepdims=True)
-            out[part] = _log_urn(np.exp(factors - scale), alpha) + scale.sum((1, 2))
+
+    def drawn(cast, vote):
+        return (alpha + cast) / (alpha.sum() + vote)
+
+    for part, factors, scale in single_votes(log_f, votes):
+        out[part] = expand(factors, drawn)[2] + scale
     return out
 
 
-def _log_urn(factors, alpha):
-    """ln E[prod_l sum_k u_k factors[:, l, k]] under Dir(alpha), for factors of shape (n, L, K)."""
+def single_votes(log_f, votes):
+    """Yield items of equal numbers of votes as ``(items, factors, scale)``; items without votes are left out.
+
+    `factors` of shape (n, L, K) are the probabilities that the behaviours give to single votes, relative to the largest
+    of each vote; `scale` (n,) is the sum of the logarithms of these.
+    """
+    votes = votes.astype(np.intp)
+    totals = votes.sum(1)
+    for total in np.unique(totals[totals > 0]):
+        items = np.flatnonzero(totals == total)
+        for part in np.array_split(items, 1 + len(items) * n_exact_terms(int(total), log_f.shape[2]) // _BLOCK):
+            column = np.repeat(np.tile(np.arange(votes.shape[1]), len(part)), votes[part].ravel())
+            factors = np.take_along_axis(log_f[part], column.reshape(len(part), total, 1), axis=1)
+            scale = factors.max(2, keepdims=True)
+            yield part, np.exp(factors - scale), scale.sum((1, 2))
+
+
+def expand(factors, drawn):
+    """Expand ``prod_l sum_k drawn_k factors[:, l, k]`` into a sum over how many votes each behaviour has cast.
+
+    Parameters
+    ----------
+    factors : ndarray of shape (n, L, K)
+        As yielded by `single_votes`.
+    drawn : callable
+        Called with what was cast so far, (T, K), and how many votes that is; returns what the next vote of each
+        behaviour counts, of shape (T, K).
+
+    Returns
+    -------
+    cast : ndarray of shape (T, K), int
+        Votes that each behaviour has cast, in all ways that sum to L.
+    weight : ndarray of shape (n, T)
+        Terms of the expansion, relative to their sum.
+    log_total : ndarray of shape (n,)
+        Logarithm of the sum.
+    """
     n_items, n_votes, n_components = factors.shape
     unit = np.eye(n_components, dtype=int)
     cast, weight, log_total = np.zeros((1, n_components), dtype=int), np.ones((n_items, 1)), np.zeros(n_items)
     for vote in range(n_votes):
-        n_terms = n_exact_terms(vote + 1, n_components)
-        drawn = (alpha + cast) / (alpha.sum() + vote)
+        n_terms, share = n_exact_terms(vote + 1, n_components), drawn(cast, vote)
         grown, grown_cast = np.zeros((n_items, n_terms)), np.empty((n_terms, n_components), dtype=int)
         for k in range(n_components):
             place = _rank(cast + unit[k])
             grown_cast[place] = cast + unit[k]
-            grown[:, place] += weight * drawn[:, k] * factors[:, vote, k, None]
+            grown[:, place] += weight * share[:, k] * factors[:, vote, k, None]
         total = grown.sum(1, keepdims=True)  # kept apart, so that many votes do not underflow
         cast, weight, log_total = grown_cast, grown / total, log_total + np.log(total[:, 0])
-    return log_total
+    return cast, weight, log_total
 
 
 def _rank(cast):

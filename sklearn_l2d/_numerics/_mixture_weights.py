@@ -22,8 +22,8 @@ def mixture_weights(log_f, expert, n_experts, *, prior=None):
         Who made the annotation.
     n_experts : int
         Number of experts M.
-    prior : ndarray of shape (K,), default=None
-        Dirichlet pseudo-counts b; None is maximum likelihood.
+    prior : ndarray of shape (K,) or (n_experts, K), default=None
+        Dirichlet pseudo-counts b, of all experts or of each; None is maximum likelihood.
 
     Returns
     -------
@@ -34,10 +34,10 @@ def mixture_weights(log_f, expert, n_experts, *, prior=None):
         this distance of its maximum. At most 1e-6, or what 200 Newton steps reach; NaN without annotations.
     """
     n_components = log_f.shape[1]
-    prior = np.zeros(n_components) if prior is None else np.asarray(prior, dtype=float)
+    prior = np.broadcast_to(0.0 if prior is None else np.asarray(prior, dtype=float), (n_experts, n_components))
     weights, gap = np.full((n_experts, n_components), np.nan), np.full(n_experts, np.nan)
     for members, ratio, present in padded_blocks(log_f, expert, n_experts):
-        weights[members], gap[members] = _solve(ratio, present, prior)
+        weights[members], gap[members] = _solve(ratio, present, prior[members])
     return weights, gap
 
 
@@ -59,12 +59,13 @@ def weight_posterior(log_f, expert, n_experts, prior):
     covariance : ndarray of shape (n_experts, K, K)
         Of the weights; it vanishes along the vector of ones.
     """
-    concentration = 1 + np.asarray(prior, dtype=float)
+    concentration = 1 + np.broadcast_to(np.asarray(prior, dtype=float), (n_experts, log_f.shape[1]))
     weights, _ = mixture_weights(log_f, expert, n_experts, prior=concentration)
-    weights = np.where(np.isnan(weights), concentration / concentration.sum(), weights)
+    total = concentration.sum(1, keepdims=True)
+    weights = np.where(np.isnan(weights), concentration / total, weights)
     to_simplex = _categorical_covariance(weights)
-    sizes = np.bincount(expert, minlength=n_experts)[:, None, None]
-    precision = (sizes + concentration.sum()) * to_simplex
+    sizes = np.bincount(expert, minlength=n_experts)[:, None]
+    precision = (sizes + total)[:, :, None] * to_simplex
     for members, f, present in padded_blocks(log_f, expert, n_experts):
         posterior = f * weights[members][:, :, None]
         posterior = posterior / posterior.sum(1, keepdims=True) * present[:, None]

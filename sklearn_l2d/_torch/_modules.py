@@ -95,6 +95,34 @@ class ModuleEnsemble(nn.Module):
             member.load_state_dict(single.members[0].state_dict())
 
 
+def squared_norms(ensemble):
+    """Sum of the squared parameters of every member of an ensemble, of shape (K,)."""
+    if isinstance(ensemble, ModuleEnsemble):
+        return torch.stack([sum(p.square().sum() for p in member.parameters()) for member in ensemble.members])
+    return sum(p.square().flatten(1).sum(1) for p in ensemble.parameters())
+
+
+def kept_members(ensemble, optimizer, kept):
+    """Drop the other members of an ensemble in place, with what an optimiser in training knows of them."""
+    kept = torch.as_tensor(kept)
+    if isinstance(ensemble, ModuleEnsemble):
+        before = set(ensemble.parameters())
+        ensemble.members = nn.ModuleList(ensemble.members[int(k)] for k in kept)
+        dropped = before - set(ensemble.parameters())
+        for group in optimizer.param_groups:
+            group["params"] = [p for p in group["params"] if p not in dropped]
+        for parameter in dropped:
+            optimizer.state.pop(parameter, None)
+        return
+    for parameter in ensemble.parameters():
+        state = optimizer.state[parameter]
+        for name, value in state.items():
+            if isinstance(value, torch.Tensor) and value.shape == parameter.shape:
+                state[name] = value[kept.to(value.device)].clone()
+        parameter.data = parameter.data[kept.to(parameter.device)].clone()
+        parameter.grad = None
+
+
 def build_ensemble(module, n_members, n_features, n_outputs, hidden_layer_sizes):
     """Ensemble of K perceptrons, or of K copies of `module` if it is given."""
     if module is None:
@@ -144,9 +172,9 @@ class Behaviours(nn.Module):
 
     Attributes
     ----------
-    phase : {"consensus", "anchor", "stream", "em"}
-        Nets that a batch trains: the consensus net only; the behaviours, with responsibilities of the tempered
-        consensus; both, for streams; the behaviours, with their own responsibilities.
+    phase : {"penalty", "consensus", "anchor", "stream", "em"}
+        Nets that a batch trains: the members, each on all votes; the consensus net only; the behaviours, with
+        responsibilities of the tempered consensus; both, for streams; the behaviours, with their own responsibilities.
     """
 
     def __init__(self, build, n_members, with_consensus):
@@ -158,7 +186,7 @@ class Behaviours(nn.Module):
     def forward(self, X):
         """Logits (K, B, C) of the behaviours and (1, B, C) of the consensus; None if the phase does not need them."""
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.phase != "anchor"):
-            consensus = None if self.phase == "em" else self.consensus(X)
+            consensus = None if self.phase in ("em", "penalty") else self.consensus(X)
         return None if self.phase == "consensus" else self.members(X), consensus
 
     def get_extra_state(self):

@@ -259,7 +259,7 @@ def train(net, rows, n_epochs, *, seed, cosine=True, verbose=0, label="train", o
     label : str, default="train"
         Name of the phase in messages and in the history.
     on_epoch : callable, default=None
-        Called with the number of an epoch before it starts; returns the name of the phase.
+        Called with the number of an epoch before it starts; returns the name of the phase. It may change the net.
     keep : bool, default=True
         Whether the result of an interrupted training is kept.
 
@@ -287,7 +287,7 @@ def train(net, rows, n_epochs, *, seed, cosine=True, verbose=0, label="train", o
     try:
         for epoch in epochs:
             if on_epoch is not None:
-                label = on_epoch(epoch)
+                label, good = on_epoch(epoch), _state(net)  # it may change the net
             start = time.perf_counter()
             loss, batch = net.train_epoch(rows)
             duration = time.perf_counter() - start

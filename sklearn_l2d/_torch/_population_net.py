@@ -317,7 +317,7 @@ def predict_population(net, X, experts):
 
 def _defer_by_codes(net, features, codes):
     """Yield slices of experts and their logits (b, e) of deferral."""
-    codes, step = torch.as_tensor(codes, dtype=torch.float64, device=net.device), max(1, _CHUNK // len(features))
+    codes, step = net.tensor(codes, dtype=torch.float64), max(1, _CHUNK // len(features))
     for start in range(0, len(codes), step):
         columns = slice(start, start + step)
         yield columns, net.module_.defer(features, codes[columns])
@@ -326,7 +326,7 @@ def _defer_by_codes(net, features, codes):
 def _defer_by_examples(net, features, examples):
     """Yield experts, one at a time, and their logits (b,) of deferral."""
     for m, table in enumerate(examples):
-        table = torch.as_tensor(table, dtype=torch.float64, device=net.device).unsqueeze(0)
+        table = net.tensor(table, dtype=torch.float64).unsqueeze(0)
         keys, each = table[..., :-1].chunk(2, -1)
         parts = features.split(max(1, _CHUNK // max(1, table.shape[1])))
         seen = [net.module_.attend(part, keys, each, table[..., -1]) for part in parts]

@@ -13,6 +13,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._annotated_target import matched_target
 from .._encoding import check_row_count, sparse_counts
+from .._numerics._concentration import (
+    cast_terms,
+    exact_votes,
+    gamma_prior,
+    learn_concentration,
+    needed,
+    weight_prior,
+)
 from .._numerics._dirichlet_membership import average_membership, variational_membership
 from .._numerics._item_information import most_informative
 from .._numerics._marginal_likelihood import check_alpha, is_whole, likelihood_method, log_marginal
@@ -21,12 +29,16 @@ from .._persistence import Estimator
 from .._rows import same_rows
 from .._sklearn import Interval, StrOptions, atomic_fit, transform_output, warn
 from .._torch._e_steps import responsibilities
-from .._torch._modules import Behaviours, ensemble_for
+from .._torch._modules import Behaviours, ensemble_for, kept_members, squared_norms
 from .._torch._net import NET_CONSTRAINTS, Net, build_net, check_net, predict_batches, train
 from .._torch._seeding import own_state
 from .._validation import answers_among, votes_beside, weighted_rows
 from ..annotations import encode_counts
 
+_SHARE = 0.1  # of the labels of an expert that the prior counts as, by default
+_ALPHA_EPOCHS = 5  # of EM until alpha is learnt anew
+_PENALTIES = np.geomspace(0.003, 0.03, 6)  # that "auto" tries
+_USUAL_PENALTY = 0.015  # where there is nothing to choose by: in streams, and for a handful of items
 _IDLE = 0.01  # clusters below this share of the votes are idle; clusters below this distance answer alike
 
 
@@ -39,7 +51,13 @@ class AnnotationNet(Net):
         Dirichlet concentration of the items' mixtures.
     max_e_steps, e_tol : int, float
         Of the E-step.
+    penalty : float
+        L2 penalty of all behaviours together.
+    decay : ndarray of shape (K,) or None
+        Penalty of each behaviour, instead of that of the optimiser.
     """
+
+    decay = None
 
     def e_step(self, log_f, votes):
         """Responsibilities (B, D, K) of the behaviours for votes (B, D), float64."""
@@ -51,9 +69,13 @@ class AnnotationNet(Net):
         labels, votes = targets
         members, consensus = logits
         phase, total, loss = self.module_.phase, votes.sum().clamp(min=1e-12), 0.0
+        if self.decay is not None:
+            loss = (self.tensor(self.decay, members.dtype) * squared_norms(self.module_.members)).sum() / 2
+        if phase == "penalty":
+            return loss - (votes.to(members.dtype).unsqueeze(-1) * pick(members, labels)).sum() / total
         if phase in ("consensus", "stream"):
             log_p = pick(consensus, labels)[..., 0]
-            loss = -(votes.to(log_p.dtype) * log_p).sum() / total
+            loss = loss - (votes.to(log_p.dtype) * log_p).sum() / total
         if phase == "consensus":
             return loss
         log_f = pick(members, labels)
@@ -82,10 +104,47 @@ def temper(consensus, n_members):
     return beta[:, None, None] * consensus.log_softmax(2)
 
 
+def best_penalty(params, data, seed):
+    """L2 penalty with which a consensus net predicts the votes of a tenth of the items best.
+
+    Nets with different penalties are trained at once on the votes of the other items. `params` are those of
+    `AnnotatorLDA`.
+    """
+    held_out = np.zeros(len(data.X), dtype=bool)
+    held_out[np.random.default_rng(seed).permutation(len(data.X))[: len(data.X) // 10]] = True
+    if not (data.votes[held_out].any() and data.votes[~held_out].any()):
+        return _USUAL_PENALTY
+    module = partial(Behaviours, ensemble_for(params, data.X, len(data.classes)), len(_PENALTIES), True)
+    net = build_net(AnnotationNet, module, params | {"weight_decay": 0.0}, seed, alpha=None, decay=_PENALTIES)
+    net.module_.phase = "penalty"
+    net.module_.members.copy_members_from(net.module_.consensus)  # one start for all
+    rows = net.rows(data.X, data.labels, data.votes * ~held_out[:, None])  # no copy of X
+    train(net, rows, params["n_consensus_epochs"], seed=seed, verbose=params["verbose"], label="penalty", keep=False)
+    score = np.zeros(len(_PENALTIES))
+    for batch, log_proba in predict_batches(net.module_.members, data.X, net.device):
+        log_f = gather(log_proba, net.tensor(data.labels[batch])).cpu().numpy()
+        score += (log_f * (data.votes[batch] * held_out[batch, None])[:, :, None]).sum((0, 1))
+    return float(np.exp(peak(np.log(_PENALTIES), score)))
+
+
+def peak(x, y):
+    """Where the parabola through the largest of `y` and its neighbours is largest, for equal steps of `x`.
+
+    The largest itself at either end, and where `y` is flat.
+    """
+    best = int(y.argmax())
+    if best in (0, len(y) - 1):
+        return x[best]
+    before, here, after = y[best - 1 : best + 2]
+    bend = 2 * here - before - after
+    return x[best] + (x[1] - x[0]) * (after - before) / (2 * bend) if bend > 0 else x[best]
+
+
 def build_annotation_net(params, items, n_classes, alpha, seed):
     """Untrained `AnnotationNet` with one behaviour per entry of `alpha`.
 
-    `params` are those of `AnnotatorLDA`. With a consensus net, the behaviours start from its weights.
+    `params` are those of `AnnotatorLDA`, with the penalty as a number. With a consensus net, the behaviours start from
+    its weights.
     """
     build, n_clusters = ensemble_for(params, items, n_classes), len(alpha)
     with_consensus = params["init"] == "consensus" and n_clusters > 1
@@ -95,6 +154,7 @@ def build_annotation_net(params, items, n_classes, alpha, seed):
         params | {"weight_decay": params["weight_decay"] / n_clusters},
         seed,
         alpha=alpha,
+        penalty=params["weight_decay"],
         max_e_steps=params["max_e_steps"],
         e_tol=params["e_tol"],
     )
@@ -108,6 +168,64 @@ def drop_consensus(net):
     net.module_.phase, net.module_.consensus = "em", None
     net.module = partial(Behaviours, *net.module.args[:2], False)  # from which a pickle builds it anew
     net.initialize_optimizer()
+
+
+def set_alpha(net, alpha):
+    """Change the concentration of a net, and with it the shares of the behaviours in the penalty.
+
+    A behaviour has the share in the penalty that it has in the votes. Behaviours that answer alike have the penalty of
+    one then, however the votes are shared between them.
+    """
+    net.alpha = alpha
+    net.decay = net.penalty * alpha / alpha.sum()
+    net.context = net.context | {"alpha": alpha, "decay": net.decay}  # from which a pickle builds it anew
+    net.optimizer__weight_decay = 0.0
+    for group in net.optimizer_.param_groups:
+        group["weight_decay"] = 0.0
+
+
+def keep_behaviours(net, kept):
+    """Drop the other behaviours of a net, whose training goes on."""
+    kept_members(net.module_.members, net.optimizer_, kept)
+    build, _, with_consensus = net.module.args
+    net.module = partial(Behaviours, build, len(kept), with_consensus)
+
+
+class AlphaLearner(NamedTuple):
+    """What `fit` learns the concentration from, and how.
+
+    Attributes
+    ----------
+    X, labels, votes : ndarrays
+        Items whose exact likelihood is affordable, as in `TrainingData`.
+    share : float
+        Of all votes, those of these items.
+    prior : callable
+        Prior of the concentration, as that of `learn_concentration`.
+    least : float or None
+        Nats that a behaviour must bring on all votes; None keeps all.
+    """
+
+    X: np.ndarray
+    labels: np.ndarray
+    votes: np.ndarray
+    share: float
+    prior: object
+    least: float | None
+
+    def update(self, net):
+        """Learn the concentration of a net, and drop the behaviours that the votes do not need."""
+        log_f = [
+            gather(log_proba, net.tensor(self.labels[rows])).cpu().numpy()
+            for rows, log_proba in predict_batches(net.module_.members, self.X, net.device)
+        ]
+        terms = cast_terms(np.concatenate(log_f), self.votes)
+        alpha, _ = learn_concentration(terms, self.prior, net.alpha)
+        if self.least is not None:
+            kept, alpha = needed(terms, self.prior, alpha, self.least * self.share)
+            if len(kept) < len(net.alpha):
+                keep_behaviours(net, kept)
+        set_alpha(net, alpha)
 
 
 @own_state(grad=False)
@@ -206,6 +324,17 @@ def one_column(annotations):
     return table
 
 
+def pseudo_counts(strength, weights, n_labels):
+    """Dirichlet pseudo-counts (M, K) of experts with `n_labels` (M,) each, in proportion to `weights` (K,).
+
+    A number is the same for all. "auto" is a share of the labels of each: what a fixed number takes from the membership
+    of an expert depends on how many labels there are, so that it ranks experts by their labels instead of by their
+    answers.
+    """
+    total = _SHARE * n_labels if isinstance(strength, str) else np.full(len(n_labels), float(strength))
+    return total[:, None] * weights
+
+
 def solve_membership(method, log_f, expert, n_experts, *, prior, alpha, start, n_iter):
     """Memberships (M, K) of the experts; undefined for an expert without annotations.
 
@@ -217,7 +346,7 @@ def solve_membership(method, log_f, expert, n_experts, *, prior, alpha, start, n
         As returned by `observed_log_proba`.
     n_experts : int
         M.
-    prior : ndarray of shape (K,)
+    prior : ndarray of shape (M, K)
         Dirichlet pseudo-counts, for "map".
     alpha : ndarray of shape (K,)
         Concentration of the items' mixtures, for "average".
@@ -258,7 +387,20 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
 
     alpha : float or array-like of shape (n_clusters,), default=50.0
         Dirichlet concentration of the items' mixtures. With large values, every item is annotated by the same mixture
-        of behaviours.
+        of behaviours. With `learn_alpha`, the mean of its prior.
+
+    learn_alpha : bool, default=False
+        Whether `fit` learns the concentration of each cluster, by the exact likelihood of the votes and a Gamma prior
+        of shape 1.
+
+    weight_concentration_prior_type : {None, "dirichlet_process", "dirichlet_distribution"}, default=None
+        Whether `fit` learns how many clusters the votes need. None keeps `n_clusters`. Else they are the most that
+        there can be: `fit` learns the concentration of each as with `learn_alpha`, with truncated stick-breaking or a
+        Dirichlet distribution as the prior of its shares, and drops clusters that the votes do not need.
+
+    weight_concentration_prior : float, default=None
+        Concentration of that prior. A cluster stays if the votes are ``1 / weight_concentration_prior`` times as likely
+        with it; with values near zero, one is left. None is ``1 / n_clusters``.
 
     init : {"consensus", "random"}, default="consensus"
         "consensus" trains one net on the mean label distribution first and then holds the behaviours to sharpened and
@@ -290,8 +432,10 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
     momentum : float, default=0.9
         Momentum of "sgd". It takes the place of the moving average of online EM.
 
-    weight_decay : float, default=0.015
-        L2 penalty, averaged over the behaviours: K behaviours that answer alike have the penalty of one.
+    weight_decay : float or "auto", default=0.015
+        L2 penalty, averaged over the behaviours: K behaviours that answer alike have the penalty of one. With "auto",
+        `fit` takes the one from .003 to .03 with which a consensus net that has seen the votes of nine tenths of the
+        items predicts those of the others best, and `partial_fit` takes .015.
 
     batch_size : int, default=128
         Items per training step.
@@ -310,8 +454,11 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         optimality. "variational" is Algorithm 1 of the paper, whose softness depends on where it starts and when it
         stops. "average" is the Dirichlet of its appendix F, which stays near `cluster_weights_` when `alpha` is large.
 
-    membership_prior : float, default=1.0
-        Pseudo-counts of a "map" membership, in proportion to `cluster_weights_`; 0 is maximum likelihood.
+    membership_prior : float or "auto", default="auto"
+        Pseudo-labels of a "map" membership, in proportion to `cluster_weights_`. "auto" are a tenth as many as the
+        expert has labels, which softens all memberships alike, so that experts with few labels keep their place among
+        the others. A number is the same for every expert, and draws those with few labels to the average; 0 is maximum
+        likelihood.
 
     membership_start : float, default=50.0
         Entries of the Dirichlet parameter at the start of "variational".
@@ -351,6 +498,8 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         Share of all votes that each behaviour accounts for, ``sum T zeta / sum T`` of the last E-step.
     alpha_ : ndarray of shape (n_clusters,)
         Concentration of each cluster.
+    weight_decay_ : float
+        The penalty.
     likelihood_ : {"exact", "sobol"}
         Likelihood that is used with ``likelihood="auto"``.
     n_iter_ : int
@@ -378,7 +527,9 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
     only part of it that one annotation per item identifies (corrected).
 
     Anonymous counts show how much annotators agree with the consensus. They do not show specialists of equal overall
-    accuracy, since a count does not link the annotations of an annotator across classes.
+    accuracy, since a count does not link the annotations of an annotator across classes. Nor do they show how many
+    kinds of people there are, where the votes of every item come from all of them: what
+    `weight_concentration_prior_type` leaves is the number that predicts the votes, which may be smaller.
 
     ``FrozenEstimator(lda)`` and the search objects of scikit-learn do not pass annotations to `transform`: call the
     estimator itself, for instance ``search.best_estimator_``.
@@ -404,15 +555,19 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
 
     _parameter_constraints: ClassVar = {
         **NET_CONSTRAINTS,
+        "weight_decay": [Interval(numbers.Real, 0, None, closed="left"), StrOptions({"auto"})],
         "n_clusters": [Interval(numbers.Integral, 1, None, closed="left")],
         "alpha": [Interval(numbers.Real, 0, None, closed="neither"), "array-like"],
+        "learn_alpha": ["boolean"],
+        "weight_concentration_prior_type": [StrOptions({"dirichlet_process", "dirichlet_distribution"}), None],
+        "weight_concentration_prior": [Interval(numbers.Real, 0, None, closed="neither"), None],
         "init": [StrOptions({"consensus", "random"})],
         "n_consensus_epochs": [Interval(numbers.Integral, 1, None, closed="left")],
         "n_anchor_epochs": [Interval(numbers.Integral, 0, None, closed="left")],
         "max_e_steps": [Interval(numbers.Integral, 1, None, closed="left")],
         "e_tol": [Interval(numbers.Real, 0, None, closed="left")],
         "membership": [StrOptions({"map", "variational", "average"})],
-        "membership_prior": [Interval(numbers.Real, 0, None, closed="left")],
+        "membership_prior": [Interval(numbers.Real, 0, None, closed="left"), StrOptions({"auto"})],
         "membership_start": [Interval(numbers.Real, 0, None, closed="neither")],
         "membership_iter": [Interval(numbers.Integral, 0, None, closed="left")],
         "likelihood": [StrOptions({"auto", "exact", "sobol"})],
@@ -427,6 +582,9 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         n_clusters=2,
         *,
         alpha=50.0,
+        learn_alpha=False,
+        weight_concentration_prior_type=None,
+        weight_concentration_prior=None,
         init="consensus",
         n_consensus_epochs=20,
         n_anchor_epochs=20,
@@ -441,7 +599,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         max_e_steps=20,
         e_tol=1e-2,
         membership="map",
-        membership_prior=1.0,
+        membership_prior="auto",
         membership_start=50.0,
         membership_iter=200,
         likelihood="auto",
@@ -454,6 +612,9 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
     ):
         self.n_clusters = n_clusters
         self.alpha = alpha
+        self.learn_alpha = learn_alpha
+        self.weight_concentration_prior_type = weight_concentration_prior_type
+        self.weight_concentration_prior = weight_concentration_prior
         self.init = init
         self.n_consensus_epochs = n_consensus_epochs
         self.n_anchor_epochs = n_anchor_epochs
@@ -503,7 +664,8 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         Raises
         ------
         ValueError
-            If `X` or `y` is not as described, or `alpha` or `n_clusters` does not match them.
+            If `X` or `y` is not as described, `alpha` or `n_clusters` does not match them, or `learn_alpha` is True and
+            no item has whole votes that are few enough for the exact likelihood.
         TypeError
             If `module` is a module instance.
         RuntimeError
@@ -513,7 +675,8 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         """
         warm = self.warm_start and self.__sklearn_is_fitted__()
         data = self._check_training_data(X, y, sample_weight, self.classes_ if warm else None, fresh=not warm)
-        net, seed, calls = self._continued_net() if warm else self._new_net(data)
+        learner = self._alpha_learner(data)
+        net, seed, calls = self._continued_net() if warm else self._new_net(data, best_penalty)
         history, n_anchor_epochs = list(self.history_) if warm else [], 0
         settings = {"seed": seed + calls, "verbose": self.verbose}
         rows = net.rows(data.X, data.labels, data.votes)
@@ -526,10 +689,14 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
 
         def start_epoch(epoch):
             net.module_.phase = "anchor" if epoch < n_anchor_epochs else "em"
+            if learner and net.module_.phase == "em" and (epoch - n_anchor_epochs) % _ALPHA_EPOCHS == 0:
+                learner.update(net)
             return net.module_.phase
 
         history += train(net, rows, self.max_epochs, on_epoch=start_epoch, **settings)
         drop_consensus(net)
+        if learner:
+            learner.update(net)
         self._finish(data, net, history, seed, calls + 1)
 
     @atomic_fit(prefer_skip_nested_validation=True)
@@ -553,6 +720,11 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         self : AnnotatorLDA
             The estimator, fitted to all chunks so far.
         """
+        for name, off in (("learn_alpha", False), ("weight_concentration_prior_type", None)):
+            if getattr(self, name):
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} needs all votes at once: call fit, or set it to {off}."
+                )
         started = self.__sklearn_is_fitted__()
         if started and classes is not None and not np.array_equal(np.asarray(classes), self.classes_):
             raise ValueError(
@@ -560,7 +732,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
                 "it out after the first call."
             )
         data = self._check_training_data(X, y, None, self.classes_ if started else classes, fresh=not started)
-        net, seed, calls = self._continued_net() if started else self._new_net(data)
+        net, seed, calls = self._continued_net() if started else self._new_net(data, lambda *args: _USUAL_PENALTY)
         if net.module_.consensus is not None:
             if calls >= self.n_consensus_epochs + self.n_anchor_epochs:
                 drop_consensus(net)
@@ -608,14 +780,16 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         """
         check_is_fitted(self)
         items = self._check_items(X)
-        prior = self.membership_prior * self.cluster_weights_
         if annotations is None:
-            nobody = np.empty((0, len(prior))), np.empty(0, dtype=int)
+            nobody = np.empty((0, len(self.cluster_weights_))), np.empty(0, dtype=int)
             membership = np.tile(self.cluster_weights_, (len(items), 1))
+            prior = self._prior(np.zeros(len(items)))
             return (membership, weight_deviations(*nobody, len(items), prior)) if return_std else membership
         votes = votes_beside(X, annotations, self.classes_, self.missing_label, extend=True)
         votes = answers_among(votes, self.classes_, unknown="left out")
         experts, expert = votes.annotators, votes.annotator
+        n_labels = np.bincount(expert, minlength=len(experts))
+        prior = self._prior(n_labels)
         log_f = observed_log_proba(self._log_proba(items), votes)
         membership = solve_membership(
             self.membership,
@@ -627,7 +801,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
             start=self.membership_start,
             n_iter=self.membership_iter,
         )
-        silent = np.bincount(expert, minlength=len(experts)) == 0
+        silent = n_labels == 0
         if silent.any():
             warn(
                 f"no annotations of the experts {list(experts[silent])}: their membership is cluster_weights_. Give "
@@ -685,7 +859,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         and an answer ``t`` of probability ``Pr(t | x, a) = sum_k a_k f_t(x; theta_k)``, the value is
         ``sum_t |V f_t|^2 / (f_t' m)``. `m` and `V` are those of ``transform(..., return_std=True)``: the prior is a
         Dirichlet with parameters ``1 + membership_prior * cluster_weights_``, so that ``membership_prior=0`` is the
-        flat prior, and the first item can be chosen without any annotation.
+        flat prior, as is "auto" before the first annotation, and the first item can be chosen without any.
 
         Items are chosen one after another. The Fisher information of each is added to the inverse of `V` before the
         next is chosen, so that the items complement one another. If possible, ask for one item at a time and pass all
@@ -748,7 +922,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         pool = self._check_items(X_pool)
         check_n_items(n_items, len(pool))
         log_f = self._log_proba_of_one(X, annotations)
-        prior = self.membership_prior * self.cluster_weights_
+        prior = self._prior(np.array([len(log_f)]))
         weights, covariance = weight_posterior(log_f, np.zeros(len(log_f), dtype=int), 1, prior)
         proba = np.exp(np.concatenate([log_proba for _, log_proba in self._log_proba(pool)]), dtype=np.float64)
         return most_informative(proba, weights[0], covariance[0], n_items)
@@ -872,6 +1046,9 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
     def _n_features_out(self):
         return len(self.cluster_weights_)
 
+    def _prior(self, n_labels):
+        return pseudo_counts(self.membership_prior, self.cluster_weights_, n_labels)
+
     def _check_items(self, X, reset=False):
         return validate_data(self, X, reset=reset, dtype=self.dtype, allow_nd=self.module is not None)
 
@@ -888,18 +1065,41 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
             raise ValueError(
                 f"n_clusters={self.n_clusters} is larger than the number of items in X, {len(X)}; lower it."
             )
-        if not fresh and self.n_clusters != len(self.cluster_weights_):
+        n_left = len(self.cluster_weights_) if not fresh else self.n_clusters
+        if self.n_clusters != n_left and not self.weight_concentration_prior_type:
             raise ValueError(
-                f"n_clusters={self.n_clusters} cannot change while the training of {len(self.cluster_weights_)} "
+                f"n_clusters={self.n_clusters} cannot change while the training of {n_left} "
                 "clusters goes on; set it back, or fit a clone."
             )
         return TrainingData(X, *sparse_counts(counts), classes)
 
-    def _new_net(self, data):
-        """Untrained net, its seed and the number of training calls so far."""
+    def _alpha_learner(self, data):
+        """What alpha is learnt from, or None where it is not learnt."""
+        kind = self.weight_concentration_prior_type
+        if not (self.learn_alpha or kind):
+            return None
+        items, votes = exact_votes(data.votes, self.n_clusters, np.random.default_rng(0))
+        if len(items) == 0:
+            raise ValueError(
+                "y has no item with whole numbers of votes, which learn_alpha and weight_concentration_prior_type "
+                "need: pass counts without weights, or set them to False and None."
+            )
+        mean = check_alpha(self.alpha, self.n_clusters)
+        prior, least = gamma_prior(mean), None
+        if kind:
+            concentration = self.weight_concentration_prior or 1 / self.n_clusters
+            prior, least = weight_prior(kind, concentration, mean.sum()), -np.log(concentration)
+        share = votes.sum() / data.votes.sum()
+        return AlphaLearner(data.X[items], data.labels[items], votes, share, prior, least)
+
+    def _new_net(self, data, penalty):
+        """Untrained net, its seed and the number of training calls so far; `penalty` finds the automatic one."""
         alpha = check_alpha(self.alpha, self.n_clusters)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return build_annotation_net(self.get_params(deep=False), data.X, len(data.classes), alpha, seed), seed, 0
+        params = self.get_params(deep=False)
+        if isinstance(self.weight_decay, str):
+            params["weight_decay"] = penalty(params, data, seed)
+        return build_annotation_net(params, data.X, len(data.classes), alpha, seed), seed, 0
 
     def _continued_net(self):
         return copy.deepcopy(self.net_), self._seed, self._n_calls
@@ -914,6 +1114,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         self.classes_ = data.classes
         self.cluster_weights_ = weights
         self.alpha_ = net.alpha[order]
+        self.weight_decay_ = net.penalty
         self.likelihood_ = likelihood_method(data.votes, len(weights))
         self.history_ = history
         self.n_iter_ = len(history)

@@ -7,11 +7,13 @@ from ._complement_deferral import ComplementDeferral
 from ._confidence_deferral import ConfidenceDeferral
 from ._conformal_deferral import ConformalDeferral
 from ._expert_agnostic_deferral import ExpertAgnosticDeferral
+from ._lecodu import LECODUDeferral
 from ._mixture_of_experts import MixtureOfExpertsDeferral
 from ._one_stage import OneStageDeferral
 from ._panel_deferral import PanelDeferral
 from ._population_deferral import PopulationDeferral
 from ._probabilistic_deferral import ProbabilisticDeferral
+from ._profile_deferral import ProfileDeferral
 from ._random_expert_deferral import RandomExpertDeferral
 from ._ranked_deferral import RankedDeferral
 from ._semi_supervised_deferral import SemiSupervisedDeferral
@@ -27,11 +29,13 @@ __all__ = [
     "ConfidenceDeferral",
     "ConformalDeferral",
     "ExpertAgnosticDeferral",
+    "LECODUDeferral",
     "MixtureOfExpertsDeferral",
     "OneStageDeferral",
     "PanelDeferral",
     "PopulationDeferral",
     "ProbabilisticDeferral",
+    "ProfileDeferral",
     "RandomExpertDeferral",
     "RankedDeferral",
     "SemiSupervisedDeferral",

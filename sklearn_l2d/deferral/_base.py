@@ -470,7 +470,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         Bayes (Dawid and Skene, 1979). With T answers, ``ln p(y | x, answers)`` is, up to a constant,
         ``(a ln p(y | x) + b sum_j ln p(answer_j | y)) / (1 + r (T - 1))``. The exponents a and b, and the correlation r
         of the answers to an item, since people err alike, are learnt from the rows of `fit`, where each answer is
-        judged by the others.
+        judged by the others. Few rows hardly move r away from .25, that of people in published sets.
 
         Parameters
         ----------
@@ -775,7 +775,12 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         def shape_of(rows, some):
             return self._answer_shape(items[rows], some)
 
-        return fused_proba(self._roster.answer_model, self._exponents, np.log(proba), votes, shape_of)
+        model, votes = self._counted_as(votes)
+        return fused_proba(model, self._exponents, np.log(proba), votes, shape_of)
+
+    def _counted_as(self, votes):
+        """`AnswerModel` by which answers are joined, and the votes as by those whom it knows: mostly the experts."""
+        return self._roster.answer_model, votes
 
     def _as_taken(self, items, deferral, votes):
         """Answers to items as their targets, by codes (n,), take them: each with the label that it leads to."""
@@ -833,10 +838,12 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         log_prior = None if log_prior is None else log_prior[rows]
         # who trains classifier and experts together has no probabilities out of fold
         proba = self._classifier_proba(team.items[rows]) if log_prior is None else np.exp(log_prior)
-        self._crowdlab = fit_crowdlab(some.item, some.label, proba, team.y_codes[rows], model.center, weight[rows])
+        center = model.people.center
+        self._crowdlab = fit_crowdlab(some.item, some.label, proba, team.y_codes[rows], center, weight[rows])
         shape = self._answer_shape(team.items[rows], some)
+        model, some = self._counted_as(some)
         model, self._exponents = learn_weights(model, some, truth[rows], log_prior, shape, self._seed)
-        self._roster = self._roster.who_answer(model)
+        self._roster = self._roster.who_answer(self._roster.answering._replace(share=model.share))
 
     def _count_answers(self, team):
         """Learn how the experts answer by all their answers, as soon as the classifier and its temperature are known.

@@ -5,6 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from .._sklearn import HasMethods
+from ._anybody import form_anybody
 from ._base import BaseDeferrer
 from ._tally import TallyMixin
 
@@ -100,7 +101,7 @@ class ClassifierOnly(TallyMixin, BaseDeferrer):
 
     def _learn(self, team):
         self._fit_classifier(team)
-        self._set_targets(np.array(["anybody"], dtype=object), np.ones((self.n_experts_, 1)))
+        form_anybody(self)
         self.n_iter_, self.history_ = 0, []
         self._report_shares(np.array([0.0, 1.0]))
 

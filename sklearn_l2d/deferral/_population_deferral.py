@@ -140,7 +140,8 @@ class PopulationDeferral(TallyMixin, BaseDeferrer):
     are probably too low. With "mean", an expert is one code, a stored team holds no examples, and the cost of a
     prediction does not depend on their number. With "attention", a team keeps two vectors of `code_size` numbers for
     every answer of its experts, and a prediction compares the item with all of them. Attention starts as the mean. The
-    attention among the examples that comes first in the paper is left out.
+    attention among the examples that comes first in the paper is left out. An item that is itself an example attends to
+    its own answer, so that shares are too sure of people without `X_unlabeled`.
 
     As in the paper's code, the features are not trained through the codes. Here the examples of an expert are items
     that this expert annotated, so that experts may annotate different items. The net does not learn from an annotation

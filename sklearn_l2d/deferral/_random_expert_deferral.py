@@ -1,12 +1,9 @@
 """Deferral to a random expert."""
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._encoding import Votes
 from .._sklearn import atomic
-from .._validation import name_list
-from ._answer_model import count_votes
+from ._anybody import form_anybody, join_anybody
 from ._gate import GatedDeferrer
 
 
@@ -132,15 +129,13 @@ class RandomExpertDeferral(GatedDeferrer):
     See Also
     --------
     ClusterDeferral : Several groups of similar experts.
+    LECODUDeferral : Several people, beside the classifier or without it.
 
     Notes
     -----
-    This is LECODU (Zhang et al., 2024) as reduced in L2D-Clusters section 5.2, where experts are interchangeable.
-    LECODU itself asks the classifier alone, the classifier and the first i of the shuffled experts, or i experts alone,
-    by a Gumbel-softmax choice, and merges all answers in another net; it is trained without ground truth, on the
-    consensus of a co-trained twin. If at most one decision maker is asked per item, the choice is between the
-    classifier and one random expert. The published code does not run, and also draws its choice at test time, so that a
-    prediction is random; here only the expert within the group is drawn, by `random_state`.
+    This is LECODU (Zhang et al., 2024) as reduced in L2D-Clusters section 5.2, where experts are interchangeable and at
+    most one decision maker is asked per item: the choice is between the classifier and one random expert.
+    `LECODUDeferral` is the method itself, which may ask several and joins what they say.
 
     If the classifier cannot tell where it errs, the accuracy is on a straight line between the mean of the experts and
     the classifier. Use this baseline to see how much is gained by telling experts apart, not as a deferrer.
@@ -172,7 +167,7 @@ class RandomExpertDeferral(GatedDeferrer):
     """
 
     def _form_targets(self, team):
-        self._set_targets(np.array(["anybody"], dtype=object), np.ones((self.n_experts_, 1)))
+        form_anybody(self)
 
     @atomic
     def onboard(self, experts, X=None, annotations=None, y=None):
@@ -203,16 +198,4 @@ class RandomExpertDeferral(GatedDeferrer):
             If the deferrer was fitted without experts, or if shapes or labels do not match.
         """
         check_is_fitted(self)
-        if len(self.targets_) == 0:
-            raise ValueError("fitted without experts: there is no group to join; call fit with annotations.")
-        names = name_list(experts, self.experts_)
-        counts = count_votes(Votes([], [], [], 0, self.classes_, names), np.empty((0, len(self.classes_))))
-        if annotations is not None:
-            if X is None:
-                raise ValueError("X is None, but annotations are answers to items; pass these items, or neither.")
-            _, items, votes, y = self._check_newcomers(names, X, annotations, y)
-            if y is not None:
-                y_codes, known = self._check_truth(X, y)
-                counts = self._count_newcomers(votes, self._truth_before_answers(items, known, y_codes), known)
-        newcomers = self._roster.newcomers(names, np.ones((len(names), 1)), counts)
-        self._set_roster(self._roster.joined_by(newcomers))
+        join_anybody(self, experts, X, annotations, y)

@@ -5,10 +5,13 @@ import numpy as np
 import pytest
 
 from sklearn_l2d.benchmark.__main__ import EXPERIMENTS, build_parser, make_plan
+from sklearn_l2d.benchmark._worlds import SETS
+from sklearn_l2d.benchmark.experiments._newcomers import Meeting
 
 ONE_CELL = {
     "onboarding": "confidence",
     "answers": "best people, weighted vote",
+    "newcomers": "shrunken accuracy, with truth",
     "bounded": "confidence",
     "clusters": "accuracy on the labelled rows",
     "memberships": "EA-L2D",
@@ -70,6 +73,24 @@ def test_more_of_the_best_people_are_right_more_often(measured):
     figures = measured("answers")
     assert figures["accuracy@3.0"] > figures["accuracy@0.25"] > 0.8
     assert [figures[f"answers@{b}"] for b in (0.25, 3.0)] == [0.25, 3]
+
+
+def test_an_answer_of_a_newcomer_helps(measured):
+    figures = measured("newcomers")
+    assert figures["anybody"] > figures["classifier"] + 0.05
+    assert figures["chosen"] > figures["classifier"] + 0.05
+
+
+def test_newcomers_are_unknown_and_bring_few_labels():
+    meeting = Meeting.of(SETS["digits, 100 experts"].build(0), same_items=True)
+    assert sorted(meeting.newcomers) != list(meeting.newcomers)  # the order says nothing about ability
+    labels, team = meeting.labels(10), meeting.team["annotations"]
+    assert labels.shape == (len(meeting.met), 50)
+    assert ((labels >= 0).sum(0) == 10).all()
+    assert team.shape[1] == 50
+    assert ((team >= 0).sum(0) == 25).all()
+    assert not np.intersect1d(meeting.met, meeting.test).size
+    assert not np.isin(meeting.world.pool, np.append(meeting.met, meeting.test)).any()
 
 
 def test_bounded_teams_keep_within_capacity(measured):

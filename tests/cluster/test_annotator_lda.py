@@ -14,7 +14,7 @@ from torch import nn
 
 from sklearn_l2d import AnnotatorLDA
 from sklearn_l2d._numerics._mixture_weights import weight_deviations
-from sklearn_l2d.cluster._annotator_lda import AnnotationNet
+from sklearn_l2d.cluster._annotator_lda import AnnotationNet, peak
 from sklearn_l2d.datasets import load_digits_crowd
 
 FAST = {"hidden_layer_sizes": (4,), "max_epochs": 6, "n_anchor_epochs": 3, "n_consensus_epochs": 4, "random_state": 0}
@@ -23,8 +23,8 @@ FAST |= {"batch_size": 64}  # two batches an epoch
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
 
-def make_lda(**params):
-    return AnnotatorLDA(**{**FAST, **params})
+def make_lda(n_clusters=2, **params):
+    return AnnotatorLDA(n_clusters, **{**FAST, **params})
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +94,11 @@ BAD_PARAMETERS = {
     "no units": ({"hidden_layer_sizes": (8, 0)}, r"hidden_layer_sizes=\(8, 0\)"),
     "half a unit": ({"hidden_layer_sizes": [2.5]}, "hidden_layer_sizes"),
     "unknown start": ({"init": "kmeans"}, "'init' parameter"),
+    "negative prior": ({"membership_prior": -1.0}, "'membership_prior' parameter"),
+    "unknown prior": ({"membership_prior": "flat"}, "'membership_prior' parameter"),
+    "unknown penalty": ({"weight_decay": "best"}, "'weight_decay' parameter"),
+    "unknown kind": ({"weight_concentration_prior_type": "process"}, "'weight_concentration_prior_type' parameter"),
+    "no concentration": ({"weight_concentration_prior": 0.0}, "'weight_concentration_prior' parameter"),
     "no step": ({"lr": 0.0}, "'lr' parameter"),
     "module by name": ({"module": "resnet"}, "'module' parameter"),
 }
@@ -387,6 +392,107 @@ def test_alpha_follows_its_cluster_through_the_ordering(crowd):
     assert_allclose(lda.cluster_weights_, (crowd.counts[:, None] * zeta).sum((0, 2)) / crowd.counts.sum(), rtol=1e-6)
 
 
+def offices(n_votes):
+    """Items that are each handled by one of two offices, which call the classes by other names."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 2))
+    y = (X[:, 0] > 0).astype(int)
+    office = rng.integers(2, size=400)
+    return X, np.eye(4)[2 * office + y] * n_votes
+
+
+def test_alpha_is_learnt_from_items_that_are_handled_by_one_office_each():
+    X, counts = offices(4)
+    settings = OFFICES | {"alpha": 50.0}
+    given, learnt = [make_lda(**settings, learn_alpha=learn).fit(X[:300], counts[:300]) for learn in (False, True)]
+    assert_array_equal(given.alpha_, [50.0, 50.0])
+    assert learnt.alpha_.max() < 0.5
+    # two answers are as likely for every vote, or for the four votes of an item together: 2 and 2^(1/4) at best
+    assert given.perplexity(X[300:], counts[300:]) > 1.9
+    assert learnt.perplexity(X[300:], counts[300:]) < 1.5
+
+
+def test_the_learnt_alpha_has_the_largest_exact_likelihood_with_its_prior(crowd):
+    lda = make_lda(learn_alpha=True, alpha=[2.0, 5.0], max_epochs=8).fit(crowd.X, crowd.counts)
+    restored = pickle.loads(pickle.dumps(lda))
+    assert_array_equal(restored.alpha_, lda.alpha_)
+    assert_array_equal(restored.net_.alpha, lda.net_.alpha)
+    mean = np.array([2.0, 5.0])[lda._order]
+
+    def log_posterior(alpha):
+        model = pickle.loads(pickle.dumps(lda))
+        model.alpha_ = alpha
+        return model.score(crowd.X, crowd.counts) * crowd.counts.sum() + (np.log(alpha) - alpha / mean).sum()
+
+    best = log_posterior(lda.alpha_)
+    for factor in (0.5, 0.9, 1.1, 2.0):
+        for which in ([factor, 1], [1, factor], [factor, factor], [factor, 1 / factor]):
+            assert log_posterior(lda.alpha_ * which) < best
+
+
+def test_alpha_is_not_learnt_without_whole_votes_or_in_a_stream(crowd, monkeypatch):
+    monkeypatch.setattr(AnnotationNet, "batch_loss", lambda *args: pytest.fail("training started"))
+    for params in ({"learn_alpha": True}, {"weight_concentration_prior_type": "dirichlet_process"}):
+        with pytest.raises(ValueError, match="y has no item with whole numbers of votes"):
+            make_lda(**params).fit(crowd.X, 0.3 * crowd.counts)
+        with pytest.raises(ValueError, match=f"{next(iter(params))}=.* needs all votes at once"):
+            make_lda(**params).partial_fit(crowd.X, crowd.counts)
+
+
+OFFICES = {"hidden_layer_sizes": (), "lr": 0.5, "init": "random", "max_epochs": 40, "alpha": 1.0}
+MOST = OFFICES | {"init": "consensus", "max_epochs": 30}
+
+
+@pytest.mark.parametrize("kind", ["dirichlet_process", "dirichlet_distribution"])
+@pytest.mark.parametrize("most", [3, 6])
+def test_as_many_clusters_as_the_votes_need(kind, most):
+    X, counts = offices(4)
+    lda = make_lda(n_clusters=most, weight_concentration_prior_type=kind, **MOST).fit(X[:300], counts[:300])
+    assert lda.transform(X).shape == (400, 2)
+    assert lda.predict_annotation_proba(X[:5]).shape == (5, 2, 4)
+    assert_array_equal(lda.get_feature_names_out(), ["annotatorlda0", "annotatorlda1"])
+    assert lda.used_clusters(X).all()
+    assert lda.perplexity(X[300:], counts[300:]) < 1.6
+    restored = pickle.loads(pickle.dumps(lda))
+    assert_array_equal(restored.predict_annotation_proba(X), lda.predict_annotation_proba(X))
+    restored.set_params(warm_start=True, max_epochs=2).fit(X[:300], counts[:300])
+    assert restored.transform(X).shape == (400, 2)
+
+
+def test_a_concentration_near_zero_leaves_one_cluster():
+    X, counts = offices(4)
+    settings = {"weight_concentration_prior_type": "dirichlet_process", **MOST}
+    lda = make_lda(n_clusters=3, weight_concentration_prior=1e-300, **settings).fit(X[:300], counts[:300])
+    assert_array_equal(lda.cluster_weights_, [1.0])
+    assert 2 < lda.perplexity(X[300:], counts[300:]) < 2.6  # two names at random
+
+
+class Affine(nn.Module):
+    def __init__(self, n_outputs):
+        super().__init__()
+        self.layer = nn.Linear(2, n_outputs)
+
+    def forward(self, X):
+        return self.layer(X)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("module", [None, Affine])
+def test_the_training_goes_on_with_the_clusters_that_are_left(monkeypatch, optimizer, module):
+    """Also with the moving averages of the optimiser, and from the right state after an interrupt."""
+    X, counts = offices(4)
+    lr = {"sgd": 0.5, "adam": 0.05}[optimizer]
+    settings = OFFICES | {"optimizer": optimizer, "module": module, "lr": lr, "max_epochs": 25}
+    lda = make_lda(n_clusters=4, weight_concentration_prior_type="dirichlet_process", **settings)
+    with monkeypatch.context() as patch:
+        interrupt(patch, "em", at_batch=7 * 22)  # 400 items are 7 batches
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            lda.fit(X, counts)
+    assert 1 < len(lda.cluster_weights_) < 4
+    assert lda.perplexity(X, counts) < 1.7
+    assert all(len(group["params"]) for group in lda.net_.optimizer_.param_groups)
+
+
 def test_the_better_experts_are_nearer_to_cluster_0(digits):
     lda = make_lda(hidden_layer_sizes=(32,), max_epochs=15, n_anchor_epochs=8, n_consensus_epochs=10)
     membership = lda.fit(digits.X_anonymous, digits.counts).transform(digits.X_identified, digits.annotations)
@@ -467,12 +573,30 @@ def test_std_is_the_laplace_approximation_of_the_annotations(crowd, fitted):
     for m in range(5):
         rows = np.flatnonzero(crowd.annotations[:, m] >= 0)
         log_f = np.log(proba[rows, :, crowd.annotations[rows, m]])
-        expected = weight_deviations(log_f, np.zeros(len(rows), int), 1, fitted.cluster_weights_)
+        expected = weight_deviations(log_f, np.zeros(len(rows), int), 1, 0.1 * len(rows) * fitted.cluster_weights_)
         assert_allclose(std[m], expected[0], rtol=1e-5)
     nobody, prior_std = fitted.transform(crowd.X[:2], return_std=True)
-    a = 1 + fitted.cluster_weights_
     assert_array_equal(nobody, np.tile(fitted.cluster_weights_, (2, 1)))
+    assert_allclose(prior_std, np.full((2, 2), np.sqrt(1 / 12)))  # of the uniform distribution
+    fixed = pickle.loads(pickle.dumps(fitted)).set_params(membership_prior=1.0)
+    a = 1 + fitted.cluster_weights_
+    prior_std = fixed.transform(crowd.X[:2], return_std=True)[1]
     assert_allclose(prior_std, np.tile(np.sqrt(a / 3 * (1 - a / 3) / 4), (2, 1)))
+
+
+def test_people_with_few_labels_keep_their_place(crowd, fitted):
+    """One person gives the same labels as another, to each item once instead of four times."""
+    lda = pickle.loads(pickle.dumps(fitted))
+    few = np.arange(120) < 30
+    answers = np.column_stack([np.where(few, crowd.y[np.arange(120) % 30], -1), crowd.y[np.arange(120) % 30]])
+    X = np.tile(crowd.X[:30], (4, 1))
+    auto = lda.transform(X, answers)
+    assert_allclose(auto[0], auto[1], atol=1e-4)
+    alone = lda.transform(X[few], answers[few, :1])  # whoever else is there
+    assert_allclose(alone[0], auto[0], atol=1e-9)
+    fixed = lda.set_params(membership_prior=10.0).transform(X, answers)
+    distance = np.abs(fixed - lda.cluster_weights_).sum(1)
+    assert distance[0] < 0.9 * distance[1]  # drawn to the average
 
 
 # -------------------------------------------------------------------------------------------------- used clusters
@@ -632,6 +756,48 @@ def test_behaviours_that_answer_alike_pay_the_penalty_of_one(crowd):
         alike.set_params(max_epochs=100).fit(crowd.X, crowd.counts)
     expected = one.predict_annotation_proba(crowd.X)
     assert_allclose(alike.predict_annotation_proba(crowd.X), np.repeat(expected, 3, axis=1), atol=1e-3)
+
+
+def test_the_penalty_is_that_of_the_best_of_nets_that_are_trained_one_by_one(crowd):
+    settings = {"dtype": "float64", "lr": 0.3, "n_consensus_epochs": 15, "batch_size": 40}
+    auto = make_lda(weight_decay="auto", **settings, max_epochs=1, n_anchor_epochs=0, random_state=4)
+    with pytest.warns(ConvergenceWarning):
+        auto.fit(crowd.X, crowd.counts)
+    seed = np.random.RandomState(4).randint(2**31 - 1)
+    held_out = np.isin(np.arange(120), np.random.default_rng(seed).permutation(120)[:12])
+    rest, penalties, scores = np.where(held_out[:, None], 0, crowd.counts), 0.003 * 10 ** (np.arange(6) / 5), []
+    for penalty in penalties:
+        alone = make_lda(1, weight_decay=penalty, max_epochs=15, **settings, random_state=4).fit(crowd.X, rest)
+        scores.append(alone.score(crowd.X[held_out], crowd.counts[held_out]))
+    best = np.argmax(scores)
+    expected = np.log(penalties[best])
+    if 0 < best < 5:
+        curve = np.polyfit(np.log(penalties[best - 1 : best + 2]), scores[best - 1 : best + 2], 2)
+        expected = -curve[1] / (2 * curve[0])
+    assert_allclose(np.log(auto.weight_decay_), expected, atol=1e-3)
+
+
+def test_more_noise_has_more_penalty(crowd):
+    rng = np.random.default_rng(0)
+    noise = np.column_stack([crowd.X, rng.standard_normal((120, 60))])
+    settings = {"weight_decay": "auto", "max_epochs": 1, "n_anchor_epochs": 0, "n_consensus_epochs": 20, "lr": 0.2}
+    with pytest.warns(ConvergenceWarning):
+        penalty = [make_lda(**settings).fit(X, crowd.counts).weight_decay_ for X in (crowd.X, noise)]
+    assert penalty[0] < penalty[1]
+
+
+def test_a_stream_and_a_handful_of_items_have_the_usual_penalty(crowd):
+    assert make_lda(weight_decay="auto").partial_fit(crowd.X, crowd.counts).weight_decay_ == 0.015
+    assert make_lda(weight_decay="auto").fit(crowd.X[:9], crowd.counts[:9]).weight_decay_ == 0.015
+    assert make_lda(weight_decay=0.2).fit(crowd.X, crowd.counts).weight_decay_ == 0.2
+
+
+def test_where_a_parabola_is_largest():
+    x = np.log([0.1, 0.2, 0.4, 0.8])
+    assert_allclose(peak(x, -((x - np.log(0.3)) ** 2)), np.log(0.3))
+    assert peak(x, x) == x[3]
+    assert peak(x, -x) == x[0]
+    assert peak(x, np.zeros(4)) == x[0]
 
 
 @pytest.mark.parametrize("optimizer", ["adam", torch.optim.RMSprop], ids=str)

@@ -40,14 +40,15 @@ def expected_variance(f, log_f, prior, n=2001):
 
 
 @pytest.mark.parametrize("n_labels", [0, 1, 4, 30])
-@pytest.mark.parametrize("membership_prior", [0.0, 1.0, 5.0])
+@pytest.mark.parametrize("membership_prior", [0.0, 1.0, 5.0, "auto"])
 def test_the_suggestion_leaves_almost_the_least_expected_variance(crowd, fitted, n_labels, membership_prior):
     lda = copy(fitted).set_params(membership_prior=membership_prior)
     f = lda.predict_annotation_proba(crowd.X).astype(float)
     known = np.flatnonzero(crowd.annotations[:, 0] >= 0)[:n_labels]
     answers = crowd.annotations[known, 0]
     log_f = np.log(f[known, :, answers])
-    left = expected_variance(f, log_f, membership_prior * lda.cluster_weights_)
+    strength = 0.1 * n_labels if membership_prior == "auto" else membership_prior
+    left = expected_variance(f, log_f, strength * lda.cluster_weights_)
     chosen = lda.suggest_items(crowd.X, crowd.X[known], answers)[0]
     assert left[chosen] - left.min() < 0.05 * (left.max() - left.min())
 

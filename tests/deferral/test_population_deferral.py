@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from _instances import make_crowd
+from joblib import dump
+from joblib import load as load_mapped
 from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
 
@@ -155,6 +157,8 @@ def test_with_attention_an_item_alone_is_as_in_a_batch_and_a_team_is_saved(tmp_p
     model.save(tmp_path / "team")
     restored = load(tmp_path / "team")
     assert_allclose(restored.decision_function(crowd.X), together, rtol=1e-12)
+    dump(model, tmp_path / "mapped")  # whose arrays are read-only
+    assert_allclose(load_mapped(tmp_path / "mapped", mmap_mode="r").decision_function(crowd.X), together, rtol=1e-12)
     restored.onboard("more", np.tile(crowd.X, (2, 1)), np.tile(crowd.annotations[:, [0]], (2, 1)), np.tile(crowd.y, 2))
     assert_allclose(restored.decision_function(crowd.X)[:, 5], together[:, 0], rtol=1e-6)  # twice the same examples
 

@@ -1,17 +1,23 @@
 """The answer model and the fusion against dense matrices and enumeration."""
 
+from math import lgamma
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.integrate import quad
 from scipy.special import expit, logit, logsumexp
+from scipy.stats import beta
 
 from sklearn_l2d._numerics._answer_model import (
+    People,
     answer_log_likelihood,
     complete_truth,
     count_answers,
     fit_answer_model,
+    fit_people,
     likely_accuracy,
     sum_by_item,
     with_experts,
@@ -44,10 +50,24 @@ def dense_rows(model, counts, errors):
     wrong = errors + model.error_strength * even
     wrong /= wrong.sum(1, keepdims=True)
     right, seen = np.einsum("jmm->j", counts), counts.sum((1, 2))
-    own = (right + model.center_strength * model.center) / (seen + model.center_strength)
+    own = np.array([posterior_mean(model.people, r, n) for r, n in zip(right, seen, strict=True)])
     accuracy = expit(logit(own)[:, None] + model.offset).clip(1e-3, 1 - 1e-3)[:, :, None]
     prior = accuracy * np.eye(n_classes) + (1 - accuracy) * wrong
     return (counts + model.strength * prior) / (counts.sum(2, keepdims=True) + model.strength)
+
+
+def posterior_mean(people, right, seen):
+    """Expected accuracy of somebody with so many right answers, by Bayes' rule over the kinds of people."""
+    weight, mean = [], []
+    for share, accuracy, strength in zip(*people, strict=True):
+        p, q = accuracy * strength, (1 - accuracy) * strength
+        weight.append(share * np.exp(log_beta(p + right, q + seen - right) - log_beta(p, q)))
+        mean.append((p + right) / (strength + seen))
+    return np.average(mean, weights=weight)
+
+
+def log_beta(p, q):
+    return lgamma(p) + lgamma(q) - lgamma(p + q)
 
 
 def off_diagonal(counts):
@@ -238,6 +258,87 @@ def test_all_known_is_the_plain_fit():
     assert_allclose(model.correctness, plain.correctness)
 
 
+TWO_KINDS = People((0.3, 0.7), (0.15, 0.8), (12.0, 25.0))
+
+
+@pytest.mark.parametrize(("right", "seen"), [(0.0, 0.0), (3.0, 5.0), (1.5, 9.25), (40.0, 41.0)])
+def test_accuracy_of_somebody_of_unknown_kind_by_integration(right, seen):
+    def density(accuracy, power=0):
+        prior = sum(s * beta.pdf(accuracy, a * n, (1 - a) * n) for s, a, n in zip(*TWO_KINDS, strict=True))
+        return prior * accuracy ** (right + power) * (1 - accuracy) ** (seen - right)
+
+    expected = quad(density, 0, 1, (1,), epsabs=0)[0] / quad(density, 0, 1, epsabs=0)[0]
+    assert_allclose(TWO_KINDS.expected(np.array([right]), np.array([seen])), [expected], rtol=1e-6)
+
+
+def test_two_kinds_have_the_mean_and_variance_of_one():
+    draws = [beta(a * n, (1 - a) * n) for a, n in zip(*TWO_KINDS[1:], strict=True)]
+    mean = np.dot(TWO_KINDS.share, [d.mean() for d in draws])
+    variance = np.dot(TWO_KINDS.share, [d.var() + (d.mean() - mean) ** 2 for d in draws])
+    assert_allclose(TWO_KINDS.center, mean)
+    strength = TWO_KINDS.overall_strength
+    assert_allclose(beta(mean * strength, (1 - mean) * strength).var(), variance)
+
+
+def people_of_two_kinds(rng, n_experts, n_seen=25):
+    """Accuracy of people of whom about a third do something else, and their right answers."""
+    knows = rng.random(n_experts) < 0.7
+    accuracy = np.where(knows, rng.beta(20, 5, n_experts), rng.beta(3, 27, n_experts))
+    return accuracy, rng.binomial(n_seen, accuracy).astype(float)
+
+
+def test_two_kinds_of_people_are_found():
+    people = fit_people(people_of_two_kinds(np.random.default_rng(0), 3000)[1], np.full(3000, 25.0))
+    order = np.argsort(people.accuracy)
+    assert_allclose(np.take(people.accuracy, order), [0.1, 0.8], atol=0.02)
+    assert_allclose(np.take(people.share, order), [0.3, 0.7], atol=0.03)
+    assert_allclose(np.take(people.strength, order), [30, 25], rtol=0.3)
+
+
+def test_the_prior_of_people_has_the_largest_likelihood():
+    right, seen = people_of_two_kinds(np.random.default_rng(1), 40)[1], np.full(40, 25.0)
+    people = fit_people(right, seen)
+    assert len(people.share) == 2
+
+    def objective(point):
+        share, accuracy, strength = [point[0], 1 - point[0]], point[1:3], np.exp(point[3:])
+        prior = np.log(share).sum() + np.log(accuracy * (1 - accuracy)).sum()
+        prior -= (((point[3:] - np.log(10)) / 1.5) ** 2).sum() / 2
+        for r, n in zip(right, seen, strict=True):
+            kinds = zip(share, accuracy, strength, strict=True)
+            terms = [np.log(w) + log_beta(a * s + r, (1 - a) * s + n - r) - log_beta(a * s, (1 - a) * s)
+                     for w, a, s in kinds]  # fmt: skip
+            prior += logsumexp(terms)
+        return prior
+
+    best = np.array([people.share[0], *people.accuracy, *np.log(people.strength)])
+    for step in 0.01 * np.vstack([np.eye(5), -np.eye(5)]):
+        assert objective(best + step) < objective(best)
+
+
+def test_the_best_of_two_kinds_of_people_are_as_good_as_expected():
+    rng, excess = np.random.default_rng(2), []
+    for _ in range(40):
+        accuracy, right = people_of_two_kinds(rng, 30)
+        seen = np.full(30, 25.0)
+        people = fit_people(right, seen)
+        wide = People((1.0,), (people.center,), (people.overall_strength,))
+        for prior in (people, wide):
+            expected = prior.expected(right, seen)
+            excess.append(expected.max() - accuracy[expected.argmax()])
+    mixed, single = np.mean(np.reshape(excess, (-1, 2)), axis=0)
+    assert abs(mixed) < 0.02
+    assert single > 0.04
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_people_who_differ_by_degrees_are_of_one_kind(seed):
+    rng = np.random.default_rng(seed)
+    people = fit_people(rng.binomial(20, rng.beta(6, 3, 60)).astype(float), np.full(60, 20.0))
+    assert people.share == (1.0,)
+    assert_allclose(people.center, 2 / 3, atol=0.06)
+
+
 def test_newcomers_answer_like_those_they_belong_to_until_their_own_answers_take_over():
     item, expert, label, truth = crowd(6, n_items=60)
     model = fit_answer_model(item, expert, label, 4, truth)
@@ -271,7 +372,7 @@ def test_priors_of_a_roster_hold_for_people_whose_answers_are_completed():
     found, model, _ = complete_truth(log_prior, item, expert, label, 4, priors, likely)
     assert_allclose(found[:30], truth[:30])
     assert (found.argmax(1) == truth.argmax(1)).mean() > 0.9
-    for name in ("strength", "center", "center_strength", "offset", "errors"):
+    for name in ("strength", "people", "offset", "errors"):
         assert_allclose(getattr(model, name), getattr(priors, name))
     plain = complete_truth(log_prior, item, expert, label, 4, priors)[1]
     assert model.accuracy[1].min() > plain.accuracy[1].max()
@@ -296,7 +397,7 @@ def test_without_answers():
     model = fit_answer_model(nothing, nothing, nothing, 3, np.eye(4)[:2])
     assert_allclose(np.exp(answer_log_likelihood(model, np.array([2]), np.array([1]))).sum(), 1, atol=0.5)
     exponents = fit_exponents(np.zeros((2, 4)), nothing, np.zeros((0, 4)), np.eye(4)[:2], seed=0)
-    assert_allclose(exponents, (1, 1, 0.2))
+    assert_allclose(exponents, (1, 1, 0.25))
     assert_allclose(fuse(np.log([[0.2, 0.8]]), nothing, np.zeros((0, 2)), exponents), np.log([[0.2, 0.8]]))
 
 
@@ -348,3 +449,35 @@ def test_exponents_of_independent_answers_are_those_of_bayes():
     assert_allclose(found.answers, 1, atol=0.1)
     assert found.correlation < 0.05
     assert found == fit_exponents(np.full((3000, 2), np.log(0.5)), item, unseen, truth, seed=0)
+
+
+def test_exponents_maximise_the_likelihood_under_their_priors():
+    """All answers to an item tell the same, so that their order does not matter."""
+    rng = np.random.default_rng(3)
+    y, size = rng.integers(3, size=60), rng.integers(1, 4, size=60)
+    log_prior, told = np.log(rng.dirichlet(np.ones(3), 60)), np.log(rng.dirichlet(np.ones(3), 60) + np.eye(3)[y])
+    item = np.repeat(np.arange(60), size)
+    found = fit_exponents(log_prior, item, told[item], np.eye(3)[y], seed=0)
+
+    def objective(a, b, r):
+        total = -2 * np.log(a) ** 2 - 2 * np.log(b) ** 2 - np.log1p(((r - 0.25) / 0.12) ** 2)
+        for i in range(60):
+            weight = 1 / np.arange(1, size[i] + 1)
+            for t, w in enumerate(weight / weight.sum(), start=1):
+                log_joint = (a * log_prior[i] + b * t * told[i]) / (1 + r * (t - 1))
+                total += w * (log_joint[y[i]] - logsumexp(log_joint))
+        return total
+
+    for step in 0.01 * np.vstack([np.eye(3), -np.eye(3)]):
+        assert objective(*(np.array(found) + step)) < objective(*found)
+
+
+@pytest.mark.parametrize("n_items", [3, 3000])
+def test_a_few_items_hardly_change_what_is_known_of_the_correlation(n_items):
+    rng = np.random.default_rng(4)
+    item, expert, label, truth = votes_on_shared_difficulty(rng, n_items, 3, spread=0.0)  # independent answers
+    model = fit_answer_model(item, expert, label, 5, truth)
+    unseen = answer_log_likelihood(model, expert, label, None, truth[item])
+    found = fit_exponents(np.full((n_items, 2), np.log(0.5)), item, unseen, truth, seed=0)
+    assert (found.correlation > 0.2) == (n_items == 3)
+    assert n_items == 3 or found.correlation < 0.05

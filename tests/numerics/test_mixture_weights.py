@@ -74,6 +74,19 @@ def test_prior_none_is_maximum_likelihood():
     assert_array_equal(*[mixture_weights(log_f, expert, 5, prior=p)[0] for p in (None, np.zeros(3))])
 
 
+def test_every_expert_may_have_a_prior_of_its_own():
+    log_f, expert = random_experts(9, 3, seed=4)
+    prior = np.random.default_rng(2).gamma(1.0, 2.0, (9, 3))
+    weights, gap = mixture_weights(log_f, expert, 9, prior=prior)
+    std = weight_deviations(log_f, expert, 9, prior)
+    assert (gap <= 1e-6).all()
+    for m in range(9):
+        mine = log_f[expert == m]
+        assert abs(objective(weights[m], mine, prior[m]) - slsqp(mine, prior[m])) < 1e-6
+        alone = weight_deviations(mine, np.zeros(len(mine), int), 1, prior[m])
+        assert_allclose(std[m], alone[0], rtol=1e-5)
+
+
 def test_known_optima():
     # behaviours that never overlap: the weights are the shares of the annotations, pseudo-counts included
     log_f = np.log(np.where(np.eye(3)[[0, 0, 0, 1, 2]], 1.0, 1e-300))

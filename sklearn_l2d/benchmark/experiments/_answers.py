@@ -8,7 +8,15 @@ import numpy as np
 
 from ...annotations import encode_votes
 from ...crowd import NetClassifier
-from ...deferral import ComplementDeferral, ConfidenceDeferral, ConformalDeferral, PanelDeferral, TopKDeferral
+from ...deferral import (
+    ComplementDeferral,
+    ConfidenceDeferral,
+    ConformalDeferral,
+    LECODUDeferral,
+    PanelDeferral,
+    ProfileDeferral,
+    TopKDeferral,
+)
 from ...metrics import coverage_accuracy_auc
 from .._curves import COVERAGES, fit, team_point
 from .._methods import METHODS as DEFERRERS
@@ -196,8 +204,16 @@ def _conformal(world):
     return ConformalDeferral(world.classifier, random_state=world.seed)
 
 
+def _profiles(world):
+    return ProfileDeferral(world.classifier, random_state=world.seed)
+
+
 def _top_k(world):
     return TopKDeferral(world.classifier, gate_features="proba", random_state=world.seed)
+
+
+def _lecodu(world):
+    return LECODUDeferral(world.classifier, random_state=world.seed)
 
 
 def _gate(world, complement):
@@ -264,9 +280,11 @@ METHODS = {
     "CROWDLAB, random people": partial(_in_turn, _random_people, partial(_together, "crowdlab")),
     "CROWDLAB, best people": partial(_in_turn, _best_people, partial(_together, "crowdlab")),
     "conformal, one answer": partial(_on_a_path, _conformal, 1),
+    "profiles, one answer": partial(_on_a_path, _profiles, 1),
     "gate, one answer": partial(_by_coverage, partial(_gate, complement=False)),
     "gate, one answer, complement": partial(_by_coverage, partial(_gate, complement=True)),
     "top k": partial(_on_a_path, _top_k, 4),
+    "LECODU": partial(_on_a_path, _lecodu, 4),
     OURS: partial(_on_a_path, _panel, 4),
 }
 

@@ -7,6 +7,7 @@ from ._clusters import CLUSTERS
 from ._control import CONTROL
 from ._memberships import MEMBERSHIPS
 from ._missing import MISSING
+from ._newcomers import NEWCOMERS
 from ._onboarding import ONBOARDING
 from ._sensitivity import SENSITIVITY
 from ._tuning import TUNING
@@ -14,6 +15,7 @@ from ._tuning import TUNING
 EXPERIMENTS = {
     "onboarding": ONBOARDING,
     "answers": ANSWERS,
+    "newcomers": NEWCOMERS,
     "bounded": BOUNDED,
     "clusters": CLUSTERS,
     "memberships": MEMBERSHIPS,
