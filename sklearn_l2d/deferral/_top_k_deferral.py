@@ -41,9 +41,14 @@ def size_basis(sizes):
     return np.stack([*line, *(sizes == size for size in range(2, _EACH + 1))]) * 1.0
 
 
-def log_odds(proba):
-    """Log-odds (n,) of the most probable of some classes (n, C)."""
-    return logit(np.clip(proba.max(1), _LEAST, 1 - _LEAST))
+def log_odds(sure, right, sizes):
+    """Log-odds (n, n_sizes) of a right label by panels of these sizes, before anything is learnt about panels.
+
+    A panel is taken to be as good as the better of two: the classifier, which is `sure` (n,), and the first who is
+    asked, whose probability of being right is `right` (n,).
+    """
+    best = np.where(sizes > 0, np.maximum(sure, right)[:, None], sure[:, None])
+    return logit(np.clip(best, _LEAST, 1 - _LEAST))
 
 
 class TopKDeferral(FixedPanelDeferrer):
@@ -178,13 +183,13 @@ class TopKDeferral(FixedPanelDeferrer):
     Notes
     -----
     When not to use it: if people can be asked one by one, `PanelDeferral` needs fewer answers. Accuracy over .25 to 3
-    answers per item with 25 labels per expert (mean area, seeds 0 to 4, ``gate_features="proba"`` here) on the digits
-    and music_genre: .967 and .813; the panel one by one .984 and .818, and chosen at once .964 and .820; one answer by
-    `ConfidenceDeferral`, fused, .938 and .806; the best people's weighted vote .908 and .762; the vote of the paper,
-    ``label="vote"``, .942 and .771. With up to half an answer per item, `ConfidenceDeferral` is as good. Every expert
-    is an output of its own, learnt from the annotations of this expert only, and time grows with items times experts.
-    Sizes of panels that few rows of training show are guessed from the smaller ones. k(x) does not see where people err
-    on items that look alike to the classifier.
+    answers per item with 25 labels per expert (mean area, seeds 0 to 4, ``gate_features="proba"`` here) on the digits,
+    music_genre and cue_conflict: .967, .813 and .803; the panel one by one .984, .818 and .851, and chosen at once
+    .964, .820 and .836; one answer by `ConfidenceDeferral`, fused, .938, .806 and .810; the best people's weighted vote
+    .908, .762 and .826; the vote of the paper, ``label="vote"``, .942, .771 and .801. With up to half an answer per
+    item, `ConfidenceDeferral` is as good. Every expert is an output of its own, learnt from the annotations of this
+    expert only, and time grows with items times experts. Sizes of panels that few rows of training show are guessed
+    from the smaller ones. k(x) does not see where people err on items that look alike to the classifier.
 
     Departures from the paper. The cost of agent j enters the loss as the weight ``1 - cost_j`` of its own term, as in
     `TwoStageDeferral`, instead of the sum of the costs of all others: the ranking at the minimum is the same, and
@@ -192,9 +197,10 @@ class TopKDeferral(FixedPanelDeferrer):
     classification of sizes. Here the second net estimates the probability that the label of k people is right, for all
     k, by a logistic loss; k(x) is where it is largest less the costs, so that one fit also serves every cost and every
     mean number of answers (`answers_path`). It sees the classifier's probabilities instead of the item, which was
-    better with 25 and 50 labels per expert on all four sets that were tried. Its log-odds are those of the classifier
-    and what the net adds: a number for nobody, a line in the logarithm of k, and a correction for each k from 2 to 8.
-    It begins with the classifier's confidence.
+    better on all four sets that were tried, with 25 labels per expert. Its log-odds are what is known before and what
+    the net adds: a number for nobody, a line in the logarithm of k, and a correction for each k from 2 to 8. Known
+    before are the classifier's confidence and, if somebody is asked, how often the first is expected to be right
+    (`predict_expert_correctness`), if that is more.
 
     An expert is left out of the loss and the normaliser of a row if the annotation is missing. The first k people of a
     row in training are those among the ones who answered. A newcomer has no output. Until the next `fit`, the score is
@@ -336,9 +342,11 @@ class TopKDeferral(FixedPanelDeferrer):
         order = np.lexsort((-score, votes.item))
         turn[order] = np.arange(len(order)) - votes.starts[votes.item[order]]
         sizes = some_sizes(n_heard.max(initial=0))
-        value = np.full((len(votes), 1 + len(sizes)), np.nan, dtype=self.dtype)
-        value[:, 0] = log_odds(proba)
-        for column, size in enumerate(sizes, start=1):
+        first = np.full(len(votes), -1)
+        first[votes.item[turn == 0]] = votes.annotator[turn == 0]
+        value = np.full((len(votes), 2 * len(sizes)), np.nan, dtype=self.dtype)
+        value[:, : len(sizes)] = log_odds(proba.max(1), self._right_of(proba, first), sizes)
+        for column, size in enumerate(sizes, start=len(sizes)):
             rows = n_heard >= size
             heard = votes.select(turn < size)[rows]
             label = self._fused(team.items[rows], proba[rows], heard).argmax(1)
@@ -367,7 +375,7 @@ class TopKDeferral(FixedPanelDeferrer):
             n_ahead = (ahead & (order >= 0)).sum(1, keepdims=True)
             return -1.0 * np.abs(sizes - np.where(n_ahead >= self.n_agents, self.n_agents, self.n_agents - 1))
         curve = predict_logits(self.size_net_, self._shown(proba)) @ size_basis(sizes)
-        worth = expit(log_odds(proba)[:, None] + curve)
+        worth = expit(log_odds(proba.max(1), self._right_of(proba, order[:, 0]), sizes) + curve)
         worth[:, 1:] -= np.cumsum(np.append(self._prices(), 0.0)[order], axis=1)
         lots = keyed_uniforms(self._keys(items), number_keys(0))  # between items of equal probabilities
         return worth + _LOT * lots[:, None] * sizes
@@ -388,6 +396,10 @@ class TopKDeferral(FixedPanelDeferrer):
     def _shown(self, proba):
         """What the net of the sizes sees of items: the probabilities (n, C) of the classifier."""
         return proba.astype(self.dtype)
+
+    def _right_of(self, proba, who):
+        """Expected correctness (n,) of one expert for each item with probabilities (n, C), 0 for -1."""
+        return np.where(who >= 0, (proba * self._correctness[who]).sum(1), 0.0)
 
     # Scores.
 
