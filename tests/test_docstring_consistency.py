@@ -125,7 +125,8 @@ DIFFERENT = {
         "its own defaults of lr, weight_decay, batch_size and max_epochs": "LECODUDeferral",
         "its own default of batch_size": "MixtureOfExpertsDeferral",
         "its own default of weight_decay": "OneStageDeferral",
-        "its own default of hidden_layer_sizes": "TopKDeferral TwoStageDeferral",
+        "its own default of hidden_layer_sizes": "TwoStageDeferral",
+        "its own defaults of hidden_layer_sizes and weight_decay": "TopKDeferral",
         "the experts' nets have some of them": "ComplementDeferral ProbabilisticDeferral SemiSupervisedDeferral",
     },
     ("Attributes", "classes_"): {

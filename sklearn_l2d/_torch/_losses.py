@@ -45,14 +45,14 @@ def one_vs_all_loss(logits, value):
 
 
 def curve_loss(logits, value, *, basis):
-    """`one_vs_all_loss` of points on a curve that is linear in the outputs.
+    """`one_vs_all_loss` of points on a curve that is linear in the outputs, added to given logits.
 
     Parameters
     ----------
     logits : tensor of shape (b, B)
         Coefficients of the basis.
-    value : tensor of shape (b, 1 + P)
-        What the net corrects, a logit that all points share, and 1, 0 or NaN for every point.
+    value : tensor of shape (b, 2 P)
+        Given logits of all points, and 1, 0 or NaN for each of them.
     basis : ndarray of shape (B, P)
         Basis functions at the points.
 
@@ -60,7 +60,8 @@ def curve_loss(logits, value, *, basis):
     -------
     loss : tensor of shape (b,)
     """
-    return one_vs_all_loss(value[:, :1] + logits @ logits.new_tensor(basis), value[:, 1:])
+    given, value = value.chunk(2, dim=1)
+    return one_vs_all_loss(given + logits @ logits.new_tensor(basis), value)
 
 
 def most_confident_loss(logits, value, *, loss, n_classes):

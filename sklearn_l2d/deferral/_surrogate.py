@@ -70,7 +70,17 @@ class SurrogateNet(Net):
 
 
 def train_surrogate(
-    params, team, value, row_loss, n_outputs, seed, *, label="surrogate loss", from_zero=False, first_loss=None
+    params,
+    team,
+    value,
+    row_loss,
+    n_outputs,
+    seed,
+    *,
+    shown=None,
+    label="surrogate loss",
+    from_zero=False,
+    first_loss=None,
 ):
     """Train a net on a loss of the labelled rows of a team.
 
@@ -79,7 +89,7 @@ def train_surrogate(
     params : dict
         Parameters of a deferrer that has those of a net and `class_weight`.
     team : Team
-        Its items are what the net sees.
+        n labelled items.
     value : AnswerTable or ndarray of shape (n, n_values)
         What `row_loss` compares the logits with.
     row_loss : callable
@@ -88,6 +98,8 @@ def train_surrogate(
         Number of logits.
     seed : int
         Seed of the initial weights and the batches.
+    shown : ndarray of shape (n, ...), default=None
+        What the net sees of the items; None is their array.
     label : str
         Name of the phase.
     from_zero : bool
@@ -102,10 +114,11 @@ def train_surrogate(
     history : list of dict
         Phase, loss and duration of every epoch.
     """
-    module = partial(Single, ensemble_for(params, team.items.array, n_outputs), from_zero=from_zero)
+    shown = team.items.array if shown is None else shown
+    module = partial(Single, ensemble_for(params, shown, n_outputs), from_zero=from_zero)
     net = build_net(SurrogateNet, module, params, seed, row_loss=row_loss)
     weight = row_weights(params["class_weight"], team.y, team.weight_if_any)
-    rows = net.rows(team.items.array, value, (weight / weight.mean()).astype(params["dtype"]))
+    rows = net.rows(shown, value, (weight / weight.mean()).astype(params["dtype"]))
     n_epochs = params["max_epochs"]
 
     def choose_loss(epoch):

@@ -1,8 +1,7 @@
 """Top-k learning to defer against brute force on small discrete problems, and against the two-stage deferrer."""
 
 import copy
-from itertools import combinations
-from math import comb
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from sklearn_l2d.deferral import TopKDeferral, TwoStageDeferral
 from sklearn_l2d.deferral._top_k_deferral import some_sizes
 
 LINEAR = {"hidden_layer_sizes": (), "lr": 0.2, "weight_decay": 0.0, "batch_size": 250, "random_state": 0}
+CURVED = LINEAR | {"hidden_layer_sizes": (32,), "lr": 0.5, "batch_size": 1000, "max_epochs": 30}
 RIGHT = np.array([[0.7, 0.5, 0.6], [0.8, 0.9, 0.7], [0.45, 0.6, 0.95], [0.55, 0.7, 0.85]])  # of experts, by region
 SURE = np.array([0.95, 0.6, 0.5, 0.75])  # of the classifier
 
@@ -65,7 +65,13 @@ def test_sets_of_k_are_those_of_the_least_expected_cost(price):
 def test_one_agent_is_the_two_stage_deferrer():
     X, y, annotations = make_regions(600)
     X = X + np.random.default_rng(2).normal(size=X.shape)
-    settings = {"cv": 3, "consultation_cost": (0.1, 0.0, 0.05), "max_epochs": 10, "random_state": 0}
+    settings = {
+        "cv": 3,
+        "consultation_cost": (0.1, 0.0, 0.05),
+        "weight_decay": 0.03,
+        "max_epochs": 10,
+        "random_state": 0,
+    }
     two = TwoStageDeferral(LogisticRegression(), **settings).fit(X, y, annotations=annotations)
     one = TopKDeferral(LogisticRegression(), n_agents=1, label="vote", **settings).fit(X, y, annotations=annotations)
     assert 0.05 < two.coverage_ < 0.95
@@ -90,43 +96,39 @@ def test_one_fit_serves_every_k():
     assert one.recalibrate(X).answers_ == two.answers_
 
 
-def majority_is_right(skill, size):
-    """Probability that most of `size` people are right, each as often as `skill`; a coin decides between halves."""
-    chance = [comb(size, n) * skill**n * (1 - skill) ** (size - n) for n in range(size + 1)]
-    return sum(p * (0.5 if 2 * n == size else 2 * n > size) for n, p in enumerate(chance))
+def chance_to_be_right(model, region, people):
+    """Probability of a right label in a region after the answers of some people, over all that they may answer."""
+    total = 0.0
+    for y, *answers in product([0, 1], repeat=1 + len(people)):
+        row = np.full((1, 3), -1)
+        row[0, people] = answers
+        if model.predict_team(np.eye(4)[[region]], row)[0] == y:
+            right = RIGHT[region, people]
+            prior = SURE[region] if y == region % 2 else 1 - SURE[region]
+            total += prior * np.prod(np.where(np.array(answers) == y, right, 1 - right))
+    return total
 
 
 def test_k_of_x_is_the_best_of_all_sizes():
-    # brute force over all k in three regions; the classifier knows nothing, and people are alike
-    rng, skill = np.random.default_rng(0), np.array([0.5, 0.7, 0.9])
-    region = rng.integers(3, size=12_000)
-    y = rng.integers(2, size=len(region))
-    right = rng.random((len(region), 3)) < skill[region, None]
-    X, annotations = np.eye(3)[region], np.where(right, y[:, None], 1 - y[:, None])
-    model = TopKDeferral(NoIdea().frozen(), max_epochs=15, **LINEAR).fit(X, y, annotations=annotations)
-    accuracy = np.array([[majority_is_right(s, size) for size in range(4)] for s in skill])
-    for cost in (0.01, 0.03, 0.06, 0.15, 0.25, 0.45):
-        best = (accuracy - cost * np.arange(4)).argmax(1)
-        model.set_params(consultation_cost=cost)
-        assert_array_equal(model.consult(np.eye(3)).sum(1), best, err_msg=f"cost {cost}")
-
-
-class NoIdea(Parity):
-    """Knows nothing."""
-
-    def predict_proba(self, X):
-        return np.tile([0.5 + 1e-6, 0.5 - 1e-6], (len(X), 1))
-
-    def frozen(self):
-        return FrozenEstimator(self.fit(None, None))
+    # brute force over all k and all answers of the first k people, whose order the first test checks
+    X, y, annotations = make_regions(12_000)
+    model = TopKDeferral(known_classifier(X, y), **CURVED).fit(X, y, annotations=annotations)
+    order = np.argsort(-RIGHT, axis=1)
+    accuracy = np.array([[chance_to_be_right(model, r, order[r, :k]) for k in range(4)] for r in range(4)])
+    for cost in (0.004, 0.02, 0.07, 0.15, 0.3, 0.5):
+        net = accuracy - cost * np.arange(4)
+        chosen = model.set_params(consultation_cost=cost).consult(np.eye(4)).sum(1)
+        assert_allclose(net[np.arange(4), chosen], net.max(1), atol=0.02, err_msg=f"cost {cost}")
+    sizes = [tuple(model.set_params(consultation_cost=c).consult(np.eye(4)).sum(1)) for c in (0.5, 0.15, 0.02)]
+    assert len(set(sizes)) == 3
 
 
 def test_one_expert_is_a_cascade():
     # whoever is right with probability .8 has the last word wherever the classifier is less sure
-    X, y, _ = make_regions(6000)
+    X, y, _ = make_regions(12_000)
     answer = np.where(np.random.default_rng(3).random(len(y)) < 0.8, y, 1 - y)[:, None]
-    model = TopKDeferral(known_classifier(X, y), max_epochs=10, **LINEAR).fit(X, y, annotations=answer)
-    for cost in (0.01, 0.1, 0.25, 0.5):
+    model = TopKDeferral(known_classifier(X, y), **CURVED).fit(X, y, annotations=answer)
+    for cost in (0.02, 0.1, 0.25, 0.5):
         asked = model.set_params(consultation_cost=cost).consult(np.eye(4))[:, 0]
         assert_array_equal(asked, SURE + cost < 0.8, err_msg=f"cost {cost}")
 

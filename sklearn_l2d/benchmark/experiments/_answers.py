@@ -209,7 +209,7 @@ def _profiles(world):
 
 
 def _top_k(world):
-    return TopKDeferral(world.classifier, random_state=world.seed)
+    return TopKDeferral(world.classifier, gate_features="proba", random_state=world.seed)
 
 
 def _lecodu(world):
