@@ -331,6 +331,10 @@ class ComplementDeferral(ProbabilisticDeferral):
         deferral = self._duel(items).chosen if deferral is None else self._check_deferral(deferral, len(items))
         return self._as_taken(items, deferral, votes)
 
+    @property
+    def _n_options(self):
+        return 1 + self.complement
+
     def _check_deferral(self, deferral, n_items):
         deferral = column_or_1d(deferral)
         if len(deferral) != n_items or deferral.dtype.kind not in "iu":
@@ -436,7 +440,7 @@ class ComplementDeferral(ProbabilisticDeferral):
         offsets = np.concatenate([found.offsets[:-1], found.offsets])
         scores = scores + offsets
         scores[:, :-1][:, omega.sum(1) <= 0] = -np.inf
-        shares = Duel.of(scores).shares(len(omega), sample_weight)
+        shares = Duel.of(scores).shares(omega.shape[0], sample_weight)
         return Calibration(offsets, shares, stacked(found.selection, found.selection), None)
 
     def _as_taken(self, items, deferral, votes):
