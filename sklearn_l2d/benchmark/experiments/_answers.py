@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...annotations import encode_votes
-from ...deferral import ConfidenceDeferral, PanelDeferral
+from ...deferral import ComplementDeferral, ConfidenceDeferral, PanelDeferral
 from ...metrics import coverage_accuracy_auc
 from .._curves import COVERAGES, fit, team_point
 from .._methods import METHODS as DEFERRERS
@@ -178,6 +178,22 @@ def _panel(task):
     return read_off(task, [system.replay(task.X, task.annotations) for system in path])
 
 
+def _complement(task):
+    """The preferred option among those of people who answered, the items first that least prefer the classifier."""
+    world, options = task.world, DEFERRERS["single experts, our gate"].options
+    gate = ComplementDeferral(classifier=world.classifier, coverage=0.5, random_state=world.seed, **options)
+    fit(gate, task.data)
+    person, scores = gate.selection_.argmax(1), gate.decision_function(task.X)
+    human = np.where((task.annotations >= 0)[:, person], scores[:, :-1], -np.inf)
+    best = human.argmax(1)
+    for budget in BUDGETS:
+        asked = spend(person[best][:, None], scores[:, -1] - human.max(1), round(budget * len(best)))
+        joined = gate.join_answers(task.X, answers_of(task.annotations, asked), best)
+        labels = task.team.classes_[task.proba.argmax(1)]
+        labels[joined.item] = joined.classes[joined.label]
+        yield Point.of(task, asked, labels)
+
+
 def read_off(task, replays):
     """Points of all budgets, on the line between the achieved numbers of answers of replays."""
     points = sorted(Point.of(task, r.asked, r.labels, r.proba.max(1)) for r in replays)
@@ -195,6 +211,7 @@ METHODS = {
     "confidence, one answer": partial(_in_turn, _surest_person, _majority),
     "confidence, one answer, fused": partial(_in_turn, _surest_person, partial(_together, "combine")),
     "CROWDLAB, random people": partial(_in_turn, _random_people, partial(_together, "crowdlab")),
+    "classifier, one person, or both": _complement,
     "CROWDLAB, best people": partial(_in_turn, _best_people, partial(_together, "crowdlab")),
     OURS: _panel,
 }
