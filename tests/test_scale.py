@@ -31,6 +31,7 @@ from sklearn_l2d.cluster import AnnotatorLDA
 from sklearn_l2d.datasets import load_digits_crowd
 from sklearn_l2d.deferral import (
     ClusterDeferral,
+    ComplementDeferral,
     ConfidenceDeferral,
     ProbabilisticDeferral,
     SemiSupervisedDeferral,
@@ -320,13 +321,17 @@ def test_a_team_learns_from_a_memory_map_what_it_learns_from_the_array(dtype, tm
             ProbabilisticDeferral(classifier=LogisticRegression(), workload=(0, 0.5)),
             "meeting bounds on 30 experts by 400 items",
         ),
+        (
+            ComplementDeferral(classifier=LogisticRegression(), workload=(0, 0.5)),
+            "meeting bounds on 30 experts by 400 items",
+        ),
         (SemiSupervisedDeferral(classifier=LogisticRegression()), "completing the annotations of 30 experts"),
         (
             ConfidenceDeferral(LogisticRegression(), workload=(0, 0.5)),
             "meeting bounds on 30 targets by 400 items needs about",
         ),
     ],
-    ids=["probabilistic", "semi-supervised", "bounds on people"],
+    ids=["probabilistic", "complement", "semi-supervised", "bounds on people"],
 )
 def test_work_that_needs_more_memory_than_is_free_is_refused_at_once(team, message, monkeypatch):
     X, y, codes = _team_data()
@@ -342,9 +347,10 @@ def test_work_that_needs_more_memory_than_is_free_is_refused_at_once(team, messa
     [
         ProbabilisticDeferral(answer_epochs=1),
         ProbabilisticDeferral(missing="naive", prior_weight=0),
+        ComplementDeferral(answer_epochs=1),
         SemiSupervisedDeferral(answer_epochs=1),
     ],
-    ids=["latent", "naive", "semi-supervised"],
+    ids=["latent", "naive", "complement", "semi-supervised"],
 )
 @pytest.mark.parametrize("given", [True, False])
 def test_no_table_of_items_and_people_is_held_in_training(team, given, monkeypatch):
@@ -369,7 +375,7 @@ def test_no_table_of_items_and_people_is_held_in_training(team, given, monkeypat
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 8 * len(X) * n_people
+    assert peak < 8 * len(X) * len(team.targets_)
 
 
 def test_items_in_single_precision_are_not_copied():

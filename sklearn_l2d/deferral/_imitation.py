@@ -76,12 +76,14 @@ class ImitatingDeferrer(GatedDeferrer):
         "answer_epochs": [Interval(numbers.Integral, 1, None, closed="left")],
     }
 
+    _n_options = 1  # to use an expert
+
     def _check_settings(self, y):
         super()._check_settings(y)
         check_layers(self.answer_hidden_layer_sizes, "answer_hidden_layer_sizes")
         if share_bounds(None, self.workload, None, self.experts_, []).bind_experts:
             check_memory(
-                _TABLES * 8 * len(y) * (self.n_experts_ + 1),
+                _TABLES * 8 * len(y) * (self._n_options * self.n_experts_ + 1),
                 f"meeting bounds on {self.n_experts_} experts by {len(y)} items",
                 "people are the cost of this deferrer: pass fewer items, bound the coverage only, or let "
                 "ClusterDeferral pool the experts",

@@ -5,10 +5,12 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
+from scipy.sparse import issparse
 from scipy.special import logsumexp
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
+from sklearn_l2d._numerics import _matrices
 from sklearn_l2d._numerics._answer_model import answer_log_likelihood, count_answers, with_experts
 from sklearn_l2d._numerics._answers import answer_likelihood
 from sklearn_l2d._numerics._evidence import absent_joined_likelihood
@@ -353,6 +355,22 @@ def test_a_few_rows_at_a_time_give_the_same_posterior():
     two = infer_by_rows(NoNet(), rows, rows.evidence(), {})
     assert_allclose(np.asarray(two.targets), one.targets, atol=1e-8)
     assert one.targets[:, 4].mean() == pytest.approx(0.6)
+
+
+def test_large_tables_are_never_made_and_change_nothing(make, monkeypatch):
+    expected = make(dtype="float64").fit(X, Y, GAPS, X_unlabeled=NEW_X)
+    monkeypatch.setattr(_matrices, "LARGEST_DENSE", 0)
+    monkeypatch.setattr(_matrices, "LARGEST_FAST", 0)
+    got = make(dtype="float64").fit(X, Y, GAPS, X_unlabeled=NEW_X)
+    assert issparse(got.selection_)
+    assert_allclose(got.decision_function(NEW_X), expected.decision_function(NEW_X), atol=1e-6)
+    assert_array_equal(got.predict_team(NEW_X, NEW_GAPS), expected.predict_team(NEW_X, NEW_GAPS))
+    bounded = {"workload": (0, 0.3), "dtype": "float64"}
+    got = make(**bounded).fit(X, Y, GAPS, X_unlabeled=NEW_X)
+    monkeypatch.undo()
+    expected = make(**bounded).fit(X, Y, GAPS, X_unlabeled=NEW_X)
+    assert_allclose(got.decision_function(NEW_X), expected.decision_function(NEW_X), atol=1e-6)
+    assert_allclose(got.workload_, expected.workload_)
 
 
 @pytest.mark.parametrize("prior_weight", [0.0, 5.0])

@@ -217,7 +217,8 @@ def _lecodu(world):
 
 
 def _gate(world, complement):
-    return ComplementDeferral(complement=complement, classifier=world.classifier, coverage=0.5, random_state=world.seed)
+    given = {"classifier": world.classifier, "coverage": 0.5, "random_state": world.seed}
+    return ComplementDeferral(complement=complement, **given, **DEFERRERS["single experts, our gate"].options)
 
 
 def _budgets(most):
