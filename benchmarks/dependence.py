@@ -1,6 +1,6 @@
 """Forms of dependence between people, and between people and the classifier, beside the one that deferrers have.
 
-    python benchmarks/dependence.py --seeds 3 > benchmarks/results/dependence.md
+    python benchmarks/dependence.py --seeds 5 > benchmarks/results/dependence.md
 
 Each form learns its numbers from the labels by name, each answer judged by all others, as `fit` does, and is judged on
 test items that T people answered: random ones, or those who are expected to be the most accurate, as a panel asks.

@@ -403,20 +403,9 @@ def _fit_kinds(right, seen, size, starts):
         return -(size @ gain + prior.sum()), -np.concatenate(slope)
 
     bounds = [(-7, 7)] * n_kinds + [(-3, 9)] * n_kinds + [(-5, 5)] * (n_kinds - 1)
-    best = min(
-        (
-            minimize(
-                loss,
-                [*logit(start), *[np.log(10)] * n_kinds, *[0.0] * (n_kinds - 1)],
-                jac=True,
-                method="L-BFGS-B",
-                bounds=bounds,
-                options={"ftol": 1e-13, "gtol": 1e-6},
-            )
-            for start in starts
-        ),
-        key=lambda found: found.fun,
-    )
+    settings = {"jac": True, "method": "L-BFGS-B", "bounds": bounds, "options": {"ftol": 1e-13, "gtol": 1e-6}}
+    points = ([*logit(start), *[np.log(10)] * n_kinds, *[0.0] * (n_kinds - 1)] for start in starts)
+    best = min((minimize(loss, point, **settings) for point in points), key=lambda found: found.fun)
     share, accuracy, strength = unpacked(best.x)
     gain = size @ logsumexp(np.log(share) + _beta_gain(right, seen, accuracy, strength), axis=1)
     return People(tuple(share.tolist()), tuple(accuracy.tolist()), tuple(strength.tolist())), float(gain)
