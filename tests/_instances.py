@@ -250,7 +250,11 @@ INSTANCES = [
     ),
     Instance(
         ClusterDeferral(
-            AnnotatorLDA(dtype="float64", **_FAST), grouping="hard", evidence="combined", dtype="float64", **_GATE
+            AnnotatorLDA(membership_prior=1.0, dtype="float64", **_FAST),
+            grouping="hard",
+            evidence="combined",
+            dtype="float64",
+            **_GATE,
         ),
         "deferrer",
         grid={"coverage": [0.2, 0.8], "annotation_smoothing": [0.001, 0.1]},

@@ -214,18 +214,42 @@ class AlphaLearner(NamedTuple):
     least: float | None
 
     def update(self, net):
-        """Learn the concentration of a net, and drop the behaviours that the votes do not need."""
+        """Learn the concentration of a net, and drop the behaviours that the votes do not need; returns the others."""
         log_f = [
             gather(log_proba, net.tensor(self.labels[rows])).cpu().numpy()
             for rows, log_proba in predict_batches(net.module_.members, self.X, net.device)
         ]
         terms = cast_terms(np.concatenate(log_f), self.votes)
         alpha, _ = learn_concentration(terms, self.prior, net.alpha)
+        kept = np.arange(len(alpha))
         if self.least is not None:
             kept, alpha = needed(terms, self.prior, alpha, self.least * self.share)
             if len(kept) < len(net.alpha):
                 keep_behaviours(net, kept)
         set_alpha(net, alpha)
+        return kept
+
+
+def start_of_needed(params, net, data, learner, n_epochs, settings):
+    """Net of the behaviours that the votes need, at their start from the consensus, and what was recorded.
+
+    All behaviours are held to the consensus for some epochs, and those that are not needed then are left out. The
+    others start anew: they had a small part of the votes each.
+    """
+
+    def start_epoch(epoch):
+        net.module_.phase = "anchor"
+        return "anchor"
+
+    rows, alpha = net.rows(data.X, data.labels, data.votes), net.alpha
+    history = train(net, rows, n_epochs, on_epoch=start_epoch, keep=False, **settings)
+    kept = learner.update(net)
+    params = params | {"weight_decay": net.penalty}
+    fresh = build_annotation_net(params, data.X, len(data.classes), alpha[kept], settings["seed"])
+    for ensemble in (fresh.module_.members, fresh.module_.consensus):
+        if ensemble is not None:  # one behaviour needs no consensus to hold to
+            ensemble.copy_members_from(net.module_.consensus)
+    return fresh, history
 
 
 @own_state(grad=False)
@@ -686,6 +710,11 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
             net.module_.members.copy_members_from(net.module_.consensus)
             net.initialize_optimizer()
             n_anchor_epochs = self.n_anchor_epochs
+            if learner and learner.least is not None and n_anchor_epochs:
+                n_trial = -(-n_anchor_epochs // 2)
+                net, trial = start_of_needed(self.get_params(deep=False), net, data, learner, n_trial, settings)
+                history += trial
+                n_anchor_epochs = 0 if net.module_.consensus is None else n_anchor_epochs
 
         def start_epoch(epoch):
             net.module_.phase = "anchor" if epoch < n_anchor_epochs else "em"
