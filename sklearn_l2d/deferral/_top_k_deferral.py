@@ -207,7 +207,8 @@ class TopKDeferral(FixedPanelDeferrer):
     the classifier's, and the logarithm of how many times as likely the newcomer is to be right
     (`predict_expert_correctness`).
 
-    With a single expert, k(x) is a cascade: the expert is asked where the classifier is not sure enough.
+    Work is not shared out: whoever is best according to the net is asked first about most items, unless `capacity`
+    limits that. With a single expert, k(x) is a cascade: the expert is asked where the classifier is not sure enough.
 
     References
     ----------

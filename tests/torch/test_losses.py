@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize_scalar
 
 from sklearn_l2d._torch._losses import (
+    curve_loss,
     mixture_loss,
     most_confident_loss,
     one_vs_all_loss,
@@ -135,6 +136,16 @@ def test_price_in_the_realizable_loss_mixes_a_right_and_a_wrong_answer():
     g, label, _ = rows("realizable")
     free, wrong, paid = (loss_of("realizable", g, label, np.full((60, 1), v)).numpy() for v in (1.0, 0.0, 0.75))
     assert_allclose(paid, 0.75 * free + 0.25 * wrong, rtol=1e-10)
+
+
+def test_a_curve_is_learnt_by_the_logistic_loss_of_its_points():
+    rng = np.random.default_rng(0)
+    outputs, given, basis = rng.normal(size=(3, 2)), rng.normal(size=(3, 4)), rng.normal(size=(2, 4))
+    right = np.array([[1.0, 0, np.nan, 1], [0, 0, 1, np.nan], [np.nan] * 4])
+    chance = sigmoid(given + outputs @ basis)
+    expected = -np.log(np.where(right == 1, chance, np.where(right == 0, 1 - chance, 1.0))).sum(1)
+    value = torch.tensor(np.hstack([given, right]))
+    assert_allclose(curve_loss(torch.tensor(outputs), value, basis=basis), expected)
 
 
 def test_the_loss_of_a_pair_is_the_softmax_surrogate():
