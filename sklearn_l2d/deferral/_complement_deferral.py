@@ -182,7 +182,7 @@ class ComplementDeferral(ProbabilisticDeferral):
     likelihood of the truth given that label, as it is for a label by the expert alone. The label is found from
     ``p(y | x) p(answer | y)``, where every answer is judged by all others; a missing answer is integrated out. CL2DC
     trains a net that takes the classifier's output and the answer. With 25 and 50 labels by name, nets were far behind
-    (one random answer to each item, seeds 100 and 101: music_genre .71 and .74 against .65 and .67 for the best of two
+    (one random answer to each item, seeds 100 and 101: music_genre .71 and .74 against .66 and .67 for the best of two
     nets with three penalties each; cue_conflict .71 and .71 against .67 and .67). The probability of the truth as the
     evidence, in place of the label, made no difference (areas within .003 on three sets).
 
