@@ -523,8 +523,11 @@ def draw(records, plt):
         for ax, dataset in zip(axes.flat, datasets, strict=False):
             for i, method in enumerate(names(records, "method", dataset=dataset, size=size)):
                 ours = method == OURS
-                ax.plot(BUDGETS, _means(records, "accuracy", dataset, size, method), color="k" if ours else f"C{i}",
-                        lw=2.2 if ours else 1.2, marker=".", label=method)  # fmt: skip
+                style = (
+                    {"color": "k", "lw": 2.2} if ours else {"color": f"C{i}", "lw": 1.2, "ls": "-" if i < 10 else "--"}
+                )
+                accuracy = _means(records, "accuracy", dataset, size, method)
+                ax.plot(BUDGETS, accuracy, marker=".", label=method, **style)
             ax.set(title=dataset, xlabel="answers per item")
         axes[0, 0].set_ylabel("accuracy of the label")
         handles, labels = axes[0, 0].get_legend_handles_labels()
