@@ -182,14 +182,16 @@ class TopKDeferral(FixedPanelDeferrer):
 
     Notes
     -----
-    When not to use it: if people can be asked one by one, `PanelDeferral` needs fewer answers. Accuracy over .25 to 3
-    answers per item with 25 labels per expert (mean area, seeds 0 to 4, ``gate_features="proba"`` here) on the digits,
-    music_genre and cue_conflict: .967, .813 and .803; the panel one by one .984, .818 and .851, and chosen at once
-    .964, .820 and .836; one answer by `ConfidenceDeferral`, fused, .938, .806 and .810; the best people's weighted vote
-    .908, .762 and .826; the vote of the paper, ``label="vote"``, .942, .771 and .801. With up to half an answer per
-    item, `ConfidenceDeferral` is as good. Every expert is an output of its own, learnt from the annotations of this
-    expert only, and time grows with items times experts. Sizes of panels that few rows of training show are guessed
-    from the smaller ones. k(x) does not see where people err on items that look alike to the classifier.
+    When not to use it: if people can be asked one by one, `PanelDeferral` needs fewer answers, and chosen at once, too,
+    it is as good or better. Accuracy over .25 to 3 answers per item with 25 labels per expert (mean area, seeds 0 to 4,
+    ``gate_features="proba"`` here) on the digits, music_genre and cue_conflict: .966, .811 and .808; the panel one by
+    one .984, .822 and .850, and chosen at once .964, .822 and .834; one answer by `ConfidenceDeferral`, fused, .939,
+    .810 and .809; the best people's weighted vote .908, .762 and .826; the vote of the paper, ``label="vote"``, .944,
+    .777 and .808. With up to one answer per item, `ConfidenceDeferral`, fused, is about as good or better. Ranking by
+    the items themselves, the default, had .963, .811 and .813. Every expert is an output of its own, learnt from the
+    annotations of this expert only, and time grows with items times experts. Sizes of panels that few rows of training
+    show are guessed from the smaller ones. k(x) does not see where people err on items that look alike to the
+    classifier.
 
     Departures from the paper. The cost of agent j enters the loss as the weight ``1 - cost_j`` of its own term, as in
     `TwoStageDeferral`, instead of the sum of the costs of all others: the ranking at the minimum is the same, and
