@@ -151,7 +151,8 @@ class OneStageDeferral(JointDeferrer):
     with missing annotations an output estimates something between the two probabilities. (5) In Table 2 of the paper it
     is not always better: 15.23 % errors instead of 15.17 % on MiceBone with two experts. In our benchmark of 10, 50 and
     100 weak experts on CIFAR-10, the classifier loses at most .003 of its accuracy without experts (.009 with all), but
-    the team still defers far too much, and is worse than the classifier alone with either.
+    the team still defers far too much, and is worse than the classifier alone with either. Beside able experts, "ova"
+    gains at most .006 in area, and "softmax" loses up to .010.
 
     "realizable" is consistent only if some rule of the net makes no errors. For C equally likely classes and an expert
     who is right with probability p on each, it defers above ``p = 2 / (C + 1)``; the best rule defers above ``1 / C``.

@@ -141,7 +141,10 @@ class PopulationDeferral(TallyMixin, BaseDeferrer):
     prediction does not depend on their number. With "attention", a team keeps two vectors of `code_size` numbers for
     every answer of its experts, and a prediction compares the item with all of them. Attention starts as the mean. The
     attention among the examples that comes first in the paper is left out. An item that is itself an example attends to
-    its own answer, so that shares are too sure of people without `X_unlabeled`.
+    its own answer, so that shares are too sure of people without `X_unlabeled`. Attention is for experts whose
+    strengths lie in regions of the items. On digits with 6 experts, music_genre and cue_conflict, with 50 annotations
+    of each, it is no better than the mean (areas differ by -.001, -.002 and +.002), and training takes a quarter
+    longer.
 
     As in the paper's code, the features are not trained through the codes. Here the examples of an expert are items
     that this expert annotated, so that experts may annotate different items. The net does not learn from an annotation
