@@ -287,7 +287,8 @@ def train(net, rows, n_epochs, *, seed, cosine=True, verbose=0, label="train", o
     try:
         for epoch in epochs:
             if on_epoch is not None:
-                label, good = on_epoch(epoch), _state(net)  # it may change the net
+                label = on_epoch(epoch)
+                good = good if _fits(net, good) else _state(net)  # it may have dropped a part
             start = time.perf_counter()
             loss, batch = net.train_epoch(rows)
             duration = time.perf_counter() - start
@@ -321,6 +322,14 @@ def train(net, rows, n_epochs, *, seed, cosine=True, verbose=0, label="train", o
 
 def _state(net):
     return copy.deepcopy((net.module_.state_dict(), net.optimizer_.state_dict()))
+
+
+def _fits(net, state):
+    """Whether a state is one of the net as it is now: its module has the same parts, of the same sizes."""
+    now, then = (
+        {name: getattr(v, "shape", None) for name, v in m.items()} for m in (net.module_.state_dict(), state[0])
+    )
+    return now == then
 
 
 def _restore(net, state):

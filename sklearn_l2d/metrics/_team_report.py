@@ -68,7 +68,7 @@ def team_report(estimator, X, y, annotations=None, *, sample_weight=None):
     ['expert', 'share', 'accuracy', 'requested_low', 'requested_high']
     """
     deferrer, items = last_step(estimator, X)
-    if hasattr(deferrer, "next_expert"):
+    if hasattr(deferrer, "replay"):
         raise ValueError(
             f"{type(deferrer).__name__} asks several people about an item, so that no target has it alone; replay() "
             "and answers_accuracy_curve tell how well it does."

@@ -56,7 +56,7 @@ def assert_same(report, expected):
 @pytest.mark.parametrize("instance", of_kind("deferrer"), ids=str)
 def test_it_is_what_the_team_does(instance):
     team, new = fit(instance, clone(instance.estimator), make_crowd()), make_crowd(50, random_state=1)
-    if hasattr(team, "next_expert"):
+    if hasattr(team, "replay"):
         with pytest.raises(ValueError, match=r"asks several people about an item.*answers_accuracy_curve"):
             team_report(team, new.X, new.y, new.annotations)
         return
