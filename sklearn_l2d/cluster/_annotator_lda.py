@@ -415,7 +415,8 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
 
     learn_alpha : bool, default=False
         Whether `fit` learns the concentration of each cluster, by the exact likelihood of the votes and a Gamma prior
-        of shape 1.
+        of shape 1. Where the votes of an item come from all people, one cluster then gets most votes and nearly all
+        people: keep `alpha` fixed to tell people apart.
 
     weight_concentration_prior_type : {None, "dirichlet_process", "dirichlet_distribution"}, default=None
         Whether `fit` learns how many clusters the votes need. None keeps `n_clusters`. Else they are the most that
