@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
 from ._answer_model import AnswerModel, count_answers, fit_counts
-from ._answer_worth import mean_likelihood
+from ._answer_worth import answering_likelihood
 from ._matrices import row_chunks, rows_of
 
 _N_STARTS, _FEW_STEPS = 3, 4  # people around whom another group may form, and steps of EM by which they are compared
@@ -127,7 +127,7 @@ def match_groups(model, weight, item, person, label, n_people, truth):
         the groups that would give it there, whatever the truth.
     """
     n_groups, n_classes = model.seen.shape
-    likelihood = mean_likelihood(model, np.eye(n_groups)).transpose(2, 0, 1)  # answer, truth, group
+    likelihood = answering_likelihood(model).transpose(2, 0, 1)  # answer, truth, group
     log_joint = np.tile(np.log(weight), (n_people, 1))
     for some in row_chunks(len(item), n_classes * n_groups):
         told = (truth[item[some]][:, None] @ likelihood[label[some]])[:, 0]
@@ -209,5 +209,4 @@ def _settled(counts, share):
 
 def _log_answers(model):
     """Log-probabilities (K, C * C) of what the people of a model answer, by answer and true class."""
-    n_people = len(model.seen)
-    return np.log(mean_likelihood(model, np.eye(n_people))).transpose(1, 2, 0).reshape(n_people, -1)
+    return np.log(answering_likelihood(model)).transpose(1, 2, 0).reshape(len(model.seen), -1)

@@ -97,14 +97,13 @@ def accuracy_with_each(proba, model):
     n_experts, n_classes = model.seen.shape
     accuracy = np.empty((len(proba), n_experts))
     for experts in row_chunks(n_experts, n_classes**2):
-        likelihood = np.exp(_of_answers(model, np.arange(n_experts)[experts]))
-        accuracy[:, experts] = accuracy_with_answer(proba, likelihood)
+        accuracy[:, experts] = accuracy_with_answer(proba, answering_likelihood(model, experts))
     return accuracy
 
 
-def answering_likelihood(model):
-    """Probabilities (n_classes, n_experts, n_classes) of the answers (last) of everybody, given the truth (first)."""
-    return np.exp(_of_answers(model, np.arange(len(model.seen))))
+def answering_likelihood(model, experts=slice(None)):
+    """Probabilities (n_classes, n, n_classes) of the answers (last) of all or some experts, given the truth (first)."""
+    return np.exp(_of_answers(model, np.arange(len(model.seen))[experts]))
 
 
 def mean_likelihood(model, selection):
@@ -112,7 +111,7 @@ def mean_likelihood(model, selection):
     n_experts, n_classes = model.seen.shape
     mean = np.zeros((n_classes, len(selection), n_classes))
     for experts in row_chunks(n_experts, n_classes**2):
-        mean += selection[:, experts] @ np.exp(_of_answers(model, np.arange(n_experts)[experts]))
+        mean += selection[:, experts] @ answering_likelihood(model, experts)
     return mean
 
 

@@ -612,8 +612,8 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             Items such as those to come. With them, the shift keeps a reserve: the time of each expert has a price, at
             which items such as these would need the capacities just up, and a deferred item goes to whoever gains most
             on it beyond the price, whatever its target and `workload`. A `PanelDeferral` adds the price to what its
-            answers cost. Without them, the first items take what they
-            want. Where capacities are tight, the reserve gains about what a plan for all items at once would.
+            answers cost. Without them, the first items take what they want. Where capacities are tight, the reserve
+            gains about what a plan for all items at once would.
         n_expected : int, default=None
             Number of items to come; by default that of `X_expected`.
 
@@ -1068,12 +1068,17 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         items, annotated = team.items, team.annotated
         if "proba" in self._sight and items.proba is None:
             items.proba = self._honest_proba(team, cv)
-            if annotated is not items:
-                proba = np.empty((len(annotated), len(self.classes_)))
-                proba[team.known], proba[~team.known] = items.proba, self._classifier_proba(annotated[~team.known])
-                annotated.proba = proba
+            annotated.proba = self._proba_of_annotated(team, items.proba)
         if callable(self._sight.net or self._sight.clusterer):
             self._sight = self._sight._replace(shape=items.array.shape[1:])
+
+    def _proba_of_annotated(self, team, proba):
+        """Probabilities (n, C) of the classifier on annotated items, from those on the labelled ones out of fold."""
+        if team.annotated is team.items:
+            return proba
+        whole = np.empty((len(team.annotated), len(self.classes_)))
+        whole[team.known], whole[~team.known] = proba, self._classifier_proba(team.annotated[~team.known])
+        return whole
 
     def _check_unlabeled(self, X_unlabeled):
         """Checked unlabelled items; an error names `X_unlabeled`, not `X`."""
@@ -1205,7 +1210,10 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             return proba @ correctness[people].max(0) - proba.max(1)
 
         if left is not None and can_match_exactly(len(rows), left):
-            assignment[rows] = match_exactly(gain(slice(None), np.arange(self.n_experts_)), left)
+            people = np.flatnonzero(left > 0)
+            gained = [gain(block, people) for block in row_blocks(len(rows), self.n_experts_)]
+            matched = match_exactly(np.concatenate(gained), left[people])
+            assignment[rows] = np.append(people, -1)[matched]
             return assignment
         if left is not None:
             comparable = by_class and not by_row

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._numerics._answer_model import answer_log_likelihood, fit_counts
-from .._numerics._answer_worth import accuracy_with_answer, answering_likelihood
+from .._numerics._answer_worth import accuracy_with_answer, accuracy_with_each, answering_likelihood
 from .._numerics._evidence import absent_joined_likelihood, joined_likelihood
 from .._numerics._fusion import posterior
 from .._numerics._matrices import row_blocks, stacked
@@ -472,7 +472,7 @@ class ComplementDeferral(ProbabilisticDeferral):
     def _target_right(self, proba):
         right = super()._target_right(proba)
         if self._joins:
-            each = accuracy_with_answer(proba, answering_likelihood(self._roster.answer_model))
+            each = accuracy_with_each(proba, self._roster.answer_model)
             right[:, self._n_alone : -1] = each @ self._selection[self._n_alone :].T
         return right
 
@@ -496,6 +496,5 @@ class ComplementDeferral(ProbabilisticDeferral):
     def _right_of_all(self, items, proba, target):
         right, joined = proba @ self._correctness.T, np.flatnonzero(target >= self._n_alone)
         if joined.size:
-            answering = answering_likelihood(self._roster.answer_model)
-            right[joined] = accuracy_with_answer(proba[joined], answering) - _ROUNDING
+            right[joined] = accuracy_with_each(proba[joined], self._roster.answer_model) - _ROUNDING
         return right

@@ -193,11 +193,12 @@ class FixedPanelDeferrer(TallyMixin, SeveralAnswersDeferrer):
         return self._panel(items, available, capacity, first_only=True)[:, 0]
 
     def _ask_recorded(self, items, votes):
+        items.proba = self._classifier_proba(items)
         panel = self._panel(items, votes.to_sparse())
         row, place = np.nonzero(panel >= 0)
         asked = np.sort(row * np.int64(self.n_experts_) + panel[row, place])
         heard = votes.select(np.isin(votes.item * np.int64(self.n_experts_) + votes.annotator, asked))
-        return panel, self._fused(items, self._classifier_proba(items), heard)
+        return panel, self._fused(items, items.proba, heard)
 
     def _describe(self, items, y_codes, votes):
         return {"load": np.zeros(votes.shape[1])}
@@ -219,6 +220,7 @@ class FixedPanelDeferrer(TallyMixin, SeveralAnswersDeferrer):
         order, level = np.full((len(items), n_most), -1), np.full((len(items), n_most), -np.inf)
         for rows in row_blocks(len(items), n_people):
             some = items[rows]
+            some.proba = self._classifier_proba(some)  # once for all that follows
             free = np.broadcast_to(available_for(available, rows), (len(some), n_people))
             order[rows] = self._order(some, free, n_most)
             worth = self._worth(some, order[rows])
@@ -255,6 +257,12 @@ class FixedPanelDeferrer(TallyMixin, SeveralAnswersDeferrer):
                 f"answers={self.answers:g} per item, but the available experts give {self.answers_:.2f} at most; "
                 "as many of those who are available as an item may have will be asked."
             )
+
+
+def best_first(score, n_most):
+    """People (n, n_most) by a falling score (n, M), the first of equals first, -1 where it is -inf."""
+    order = np.argsort(-score, axis=1, kind="stable")[:, :n_most]
+    return np.where(np.isneginf(np.take_along_axis(score, order, axis=1)), -1, order)
 
 
 def answer_levels(worth):

@@ -15,7 +15,7 @@ from .._torch._consultation import fit_consultation, predict_choice, predict_joi
 from .._torch._net import NET_CONSTRAINTS, check_net
 from ._anybody import form_anybody, join_anybody
 from ._base import GATE_FEATURES
-from ._fixed_panel import FixedPanelDeferrer
+from ._fixed_panel import FixedPanelDeferrer, best_first
 
 _LATER = 1 << 32  # number of the first random number after those of the first draw
 _ACCURACY = 0.01, 0.99  # that a person is taken to have before the training, at least and at most
@@ -333,9 +333,7 @@ class LECODUDeferral(FixedPanelDeferrer):
         first = assign_members(np.zeros(len(items), dtype=int), self._selection, keys, available)
         turn = 1 + keyed_uniforms(keys[:, None], number_keys(_LATER + np.arange(self.n_experts_)))
         turn[first >= 0, first[first >= 0]] = 0
-        turn = np.where(available, turn, np.inf)
-        order = np.argsort(turn, axis=1, kind="stable")[:, :n_most]
-        return np.where(np.isfinite(np.take_along_axis(turn, order, axis=1)), order, -1)
+        return best_first(np.where(available, -turn, -np.inf), n_most)
 
     def _worth(self, items, order):
         of_classifier, of_people = self._choices(items, self._classifier_proba(items))
@@ -360,12 +358,3 @@ class LECODUDeferral(FixedPanelDeferrer):
         logits = predict_choice(self.net_, items.array, proba)
         module = self.net_.module_
         return logits[:, 0], logits[:, 1:].reshape(len(logits), module.n_ways, module.n_most)
-
-    def _proba_of_annotated(self, team, proba):
-        """Probabilities (n, C) of the classifier on annotated items, from those on the labelled ones out of fold."""
-        if team.annotated is team.items:
-            return proba
-        whole = np.empty((len(team.known), len(self.classes_)))
-        whole[team.known] = proba
-        whole[~team.known] = self._classifier_proba(team.annotated[~team.known])
-        return whole

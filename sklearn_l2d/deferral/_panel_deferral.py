@@ -287,10 +287,19 @@ class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
         ValueError
             If `annotations`, `available` or `capacity` do not fit the experts.
         """
+        items, votes = self._so_far(X, annotations)
+        available, capacity = self._check_available(available, items), self._check_capacity(capacity)
+        return self._next(items, votes, available, capacity)
+
+    def _so_far(self, X, annotations):
+        """Checked arguments of `next_expert`: items, and what has been answered, or None."""
         check_is_fitted(self)
         items = self._check_items(X)
-        available, capacity = self._check_available(available, items), self._check_capacity(capacity)
         votes = None if annotations is None else check_answers(annotations, items.given, self, "next_expert", "wrong")
+        return items, votes
+
+    def _next(self, items, votes, available, capacity):
+        """`next_expert` of checked arguments."""
         if self.n_experts_ == 0:
             return np.full(len(items), -1)
         talk = self._talk(items, available)
@@ -596,9 +605,7 @@ class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
         return Duel(self._target_of(who), net, np.where(sure, np.inf, talk.asker.threshold))
 
     def _choose_experts(self, items, deferral, available, capacity):
-        if self.n_experts_ == 0:
-            return deferral
-        return self._talk(items, available).next(np.arange(len(items)), capacity)
+        return self._next(items, None, available, capacity)
 
     def _answer_shape(self, items, votes):
         shape = self._shape_at(items)

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._encoding import placed
 from .._numerics._answer_groups import fewest_groups, find_groups, held_out_likelihood, match_groups, single_groups
-from .._numerics._answer_worth import answer_worth, mean_likelihood, tempered_likelihood, worth_of_some
+from .._numerics._answer_worth import answer_worth, answering_likelihood, tempered_likelihood, worth_of_some
 from .._numerics._answers import expected_correctness
 from .._numerics._matrices import one_hot, row_chunks
 from .._sklearn import HasMethods, Interval, atomic
@@ -296,10 +296,9 @@ class ProfileDeferral(FixedPanelDeferrer):
     @property
     def confusion_(self):
         """Probability (n_targets, n_classes, n_classes) that a member of each group gives an answer (last axis)."""
-        n_targets = len(self.targets_)
-        if n_targets == 0:
+        if len(self.targets_) == 0:
             return np.empty((0, len(self.classes_), len(self.classes_)))
-        return mean_likelihood(self._group_model, np.eye(n_targets)).transpose(1, 0, 2)
+        return answering_likelihood(self._group_model).transpose(1, 0, 2)
 
     # Hooks of the base classes.
 

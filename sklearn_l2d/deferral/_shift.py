@@ -7,7 +7,6 @@ from sklearn.utils.metaestimators import available_if
 
 from .._numerics._shares import calibrate_offsets
 from .._sklearn import take_rows
-from .._validation import check_answers
 
 _ENOUGH_ITEMS = 2_000  # of those that are expected, from which prices are found
 _N_PRICES, _N_TOLLS = 20, 5  # times in a shift that prices are found anew
@@ -230,14 +229,16 @@ class Shift:
             If the roster of the team has changed, or `annotations` do not fit the experts.
         """
         self._check_roster()
-        team = self.team if self._reserve is None else self._sparing_team(X, annotations)
-        return self._remember(team.next_expert(X, annotations, self._available, self._left()))
+        items, votes = self.team._so_far(X, annotations)
+        n_heard = 0 if votes is None else len(np.unique(votes.item))
+        team = self.team if self._reserve is None else self._sparing_team(len(items) - n_heard)
+        return self._remember(team._next(items, votes, self._available, self._left()))
 
     def _assign(self, X, on_overflow):
         self._check_roster()
         if isinstance(self._reserve, Reserve):
             return self._assign_with_reserve(X, on_overflow)
-        team = self.team if self._reserve is None else self._sparing_team(X)
+        team = self.team if self._reserve is None else self._sparing_team(len(self.team._check_items(X)))
         # one warning for the shift: a queue that is served one by one would be told of every item
         tell = self.unserved_ == 0
         deferral, assignment = team._assign(X, self._available, self._left(), on_overflow, tell)
@@ -292,15 +293,11 @@ class Shift:
                 left[who[row]] -= 1
         return deferral, self._remember(who)
 
-    def _sparing_team(self, X, annotations=None):
-        """The team with a reserve; items without any answer are new."""
-        items, n_heard = self.team._check_items(X), 0
-        if annotations is not None:
-            votes = check_answers(annotations, items.given, self.team, "next_expert", "wrong")
-            n_heard = len(np.unique(votes.item))
+    def _sparing_team(self, n_new):
+        """The team with a reserve, as it asks about items of which so many have no answer yet."""
         left = self._left()
         left = left if self._available is None else np.where(self._available, left, 0)
-        return self._reserve.team_for(self.team, len(items) - n_heard, left)
+        return self._reserve.team_for(self.team, n_new, left)
 
     def _remember(self, who):
         self._served += np.bincount(who[who >= 0], minlength=len(self._served))

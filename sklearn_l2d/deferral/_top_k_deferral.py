@@ -16,7 +16,7 @@ from .._torch._losses import curve_loss, softmax_loss
 from .._torch._net import NET_CONSTRAINTS, check_net, predict_logits
 from .._validation import row_weights
 from ._base import GATE_FEATURES
-from ._fixed_panel import FixedPanelDeferrer
+from ._fixed_panel import FixedPanelDeferrer, best_first
 from ._settings import of_roster
 from ._surrogate import agent_values, check_prices, train_surrogate
 
@@ -366,9 +366,8 @@ class TopKDeferral(FixedPanelDeferrer):
         self.net_ = self.size_net_ = None
 
     def _order(self, items, available, n_most):
-        score = np.where(available, self._agent_scores(items, self._classifier_proba(items))[:, :-1], -np.inf)
-        order = np.argsort(-score, axis=1, kind="stable")[:, :n_most]
-        return np.where(np.isneginf(np.take_along_axis(score, order, axis=1)), -1, order)
+        score = self._agent_scores(items, self._classifier_proba(items))[:, :-1]
+        return best_first(np.where(available, score, -np.inf), n_most)
 
     def _worth(self, items, order):
         proba, sizes = self._classifier_proba(items), np.arange(order.shape[1] + 1)
