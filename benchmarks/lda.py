@@ -51,7 +51,7 @@ from sklearn_l2d.annotations import to_counts
 from sklearn_l2d.benchmark._tables import yes
 from sklearn_l2d.benchmark._worlds import shapes_apart
 from sklearn_l2d.cluster import AnnotatorLDA
-from sklearn_l2d.cluster._annotator_lda import gather
+from sklearn_l2d.cluster._annotation_net import gather
 from sklearn_l2d.datasets import (
     load_crowd,
     make_expert_groups,

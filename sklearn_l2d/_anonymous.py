@@ -3,10 +3,12 @@
 import numpy as np
 from scipy.sparse import issparse
 
-from ._encoding import Votes, as_frame, check_row_count, is_frame, is_long, some
+from ._encoding import as_frame, check_row_count, is_frame, some
+from ._long_tables import is_long
 from ._rows import same_rows
 from ._sklearn import count_rows
 from ._validation import votes_beside
+from ._votes import Votes
 from .annotations import encode_counts
 
 _HINT = "answers of named people are given as encode_votes(answers)"

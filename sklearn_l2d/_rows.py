@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from ._encoding import COLUMNS, Votes, is_frame, some
+from ._encoding import is_frame, some
+from ._long_tables import COLUMNS
 from ._sklearn import warn
+from ._votes import Votes
 
 
 def same_rows(**tables):

@@ -9,21 +9,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from ._by_name import are_numbers, expert_places
-from ._encoding import (
-    Votes,
-    as_frame,
-    check_row_count,
-    is_frame,
-    known_labels,
-    label_array,
-    make_votes,
-    placed,
-    plain_text,
-    some,
-    unseen_labels,
-)
+from ._encoding import as_frame, check_row_count, is_frame, known_labels, label_array, plain_text, some, unseen_labels
 from ._rows import same_rows
 from ._sklearn import check_weights, count_rows, take_rows, warn
+from ._votes import Votes, make_votes, placed
 
 
 def check_memory(needed, what, fix):

@@ -12,27 +12,22 @@ from . import _exports
 from ._annotated_target import AnnotatedTarget, split_target
 from ._encoding import (
     EncodedAnnotations,
-    Votes,
     align_columns,
     check_classes,
     check_counts,
     count_votes,
     encode_table,
-    flat_index,
     is_frame,
     is_na,
-    make_votes,
     missing_markers,
-    no_columns,
-    no_name,
     one_vote_each,
-    repeated_pairs,
     sorted_names,
     tally,
-    time_ranks,
     warn_of_minus_one,
 )
+from ._long_tables import no_columns, no_name, repeated_pairs, time_ranks
 from ._sklearn import warn
+from ._votes import Votes, flat_index, make_votes
 
 __all__ = [
     "AnnotatedTarget",
@@ -96,6 +91,9 @@ def encode_annotations(annotations, *, classes=None, missing_label=None):
     >>> encoded.classes.tolist()
     ['cat', 'dog']
     """
+    if isinstance(annotations, Votes):
+        votes = make_votes(annotations, classes)
+        return EncodedAnnotations(votes.to_codes(), votes.classes, votes.annotators)
     return encode_table(annotations, classes, missing_label)
 
 

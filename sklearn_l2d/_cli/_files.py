@@ -19,10 +19,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 from tqdm.auto import tqdm
 
-from .._encoding import Votes, open_parquet, some
+from .._encoding import some
 from .._last_step import split_steps
+from .._long_tables import open_parquet
 from .._numerics._matrices import answer_weights
 from .._sklearn import warn
+from .._votes import Votes
 from ..annotations import encode_votes, from_long
 from ._arguments import check_writable
 from ._tables import named, read_answers, refuse_repeats, why_unknown

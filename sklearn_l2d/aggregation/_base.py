@@ -8,13 +8,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
-from .._encoding import Votes, label_array, make_votes, some
+from .._encoding import label_array, some
 from .._numerics._crowd_em import answer_matrix, log_joint_of, posterior_of, safe_log, tied_classes
 from .._numerics._keyed import keyed_uniforms, number_keys
 from .._persistence import Estimator
 from .._rows import same_rows
 from .._sklearn import StrOptions, atomic_fit, check_weights, transform_output, warn
 from .._validation import answers_among, check_truth, seated
+from .._votes import Votes, make_votes
 
 
 class BaseAggregator(TransformerMixin, Estimator):

@@ -5,10 +5,10 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._encoding import make_votes
 from .._persistence import Estimator
 from .._sklearn import atomic_fit
 from .._validation import seated
+from .._votes import make_votes
 
 
 class BaseDetector(Estimator):

@@ -2,7 +2,6 @@
 
 import copy
 import numbers
-from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -14,11 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._annotated_target import matched_target
 from .._encoding import check_row_count, sparse_counts
 from .._numerics._concentration import (
-    cast_terms,
     exact_votes,
     gamma_prior,
-    learn_concentration,
-    needed,
     weight_prior,
 )
 from .._numerics._dirichlet_membership import average_membership, variational_membership
@@ -29,227 +25,16 @@ from .._persistence import Estimator
 from .._rows import same_rows
 from .._sklearn import Interval, StrOptions, atomic_fit, transform_output, warn
 from .._torch._e_steps import responsibilities
-from .._torch._modules import Behaviours, ensemble_for, kept_members, squared_norms
-from .._torch._net import NET_CONSTRAINTS, Net, build_net, check_net, predict_batches, train
+from .._torch._net import NET_CONSTRAINTS, check_net, predict_batches, train
 from .._torch._seeding import own_state
 from .._validation import answers_among, votes_beside, weighted_rows
 from ..annotations import encode_counts
+from ._annotation_net import build_annotation_net, drop_consensus, gather
+from ._learnt_settings import USUAL_PENALTY, AlphaLearner, best_penalty, start_of_needed
 
 _SHARE = 0.1  # of the labels of an expert that the prior counts as, by default
 _ALPHA_EPOCHS = 5  # of EM until alpha is learnt anew
-_PENALTIES = np.geomspace(0.003, 0.03, 6)  # that "auto" tries
-_USUAL_PENALTY = 0.015  # where there is nothing to choose by: in streams, and for a handful of items
 _IDLE = 0.01  # clusters below this share of the votes are idle; clusters below this distance answer alike
-
-
-class AnnotationNet(Net):
-    """Net trained by EM on sparse counts: the loss of a batch is that of the M-step after an E-step.
-
-    Attributes
-    ----------
-    alpha : ndarray of shape (K,)
-        Dirichlet concentration of the items' mixtures.
-    max_e_steps, e_tol : int, float
-        Of the E-step.
-    penalty : float
-        L2 penalty of all behaviours together.
-    decay : ndarray of shape (K,) or None
-        Penalty of each behaviour, instead of that of the optimiser.
-    """
-
-    decay = None
-
-    def e_step(self, log_f, votes):
-        """Responsibilities (B, D, K) of the behaviours for votes (B, D), float64."""
-        return responsibilities(
-            log_f.double(), votes, self.tensor(self.alpha), max_sweeps=self.max_e_steps, tol=self.e_tol
-        )[0]
-
-    def batch_loss(self, logits, targets, X):
-        labels, votes = targets
-        members, consensus = logits
-        phase, total, loss = self.module_.phase, votes.sum().clamp(min=1e-12), 0.0
-        if self.decay is not None:
-            loss = (self.tensor(self.decay, members.dtype) * squared_norms(self.module_.members)).sum() / 2
-        if phase == "penalty":
-            return loss - (votes.to(members.dtype).unsqueeze(-1) * pick(members, labels)).sum() / total
-        if phase in ("consensus", "stream"):
-            log_p = pick(consensus, labels)[..., 0]
-            loss = loss - (votes.to(log_p.dtype) * log_p).sum() / total
-        if phase == "consensus":
-            return loss
-        log_f = pick(members, labels)
-        source = log_f if phase == "em" else pick(temper(consensus, len(self.alpha)), labels)
-        weights = (votes.unsqueeze(-1) * self.e_step(source.detach(), votes)).to(log_f.dtype)
-        return loss - (weights * log_f).sum() / total
-
-
-def gather(log_proba, labels):
-    """Entries (B, D, K) of log-probabilities (K, B, C) at integer labels (B, D)."""
-    return log_proba.gather(2, labels.expand(len(log_proba), -1, -1)).permute(1, 2, 0)
-
-
-def pick(logits, labels):
-    """Log-probabilities (B, D, K) of the classes `labels` (B, D), from logits (K, B, C)."""
-    return gather(logits.log_softmax(2), labels)
-
-
-def temper(consensus, n_members):
-    """Consensus logits (1, B, C) sharpened for the first behaviours and flattened for the last: (K, B, C).
-
-    The exponents run geometrically from 2 to 1/2: the first behaviour takes the votes that agree with the
-    consensus, the last one the dissent, in the same way everywhere in the input space.
-    """
-    beta = consensus.new_tensor(np.geomspace(2.0, 0.5, n_members))
-    return beta[:, None, None] * consensus.log_softmax(2)
-
-
-def best_penalty(params, data, seed):
-    """L2 penalty with which a consensus net predicts the votes of a tenth of the items best.
-
-    Nets with different penalties are trained at once on the votes of the other items. `params` are those of
-    `AnnotatorLDA`.
-    """
-    held_out = np.zeros(len(data.X), dtype=bool)
-    held_out[np.random.default_rng(seed).permutation(len(data.X))[: len(data.X) // 10]] = True
-    if not (data.votes[held_out].any() and data.votes[~held_out].any()):
-        return _USUAL_PENALTY
-    module = partial(Behaviours, ensemble_for(params, data.X, len(data.classes)), len(_PENALTIES), True)
-    net = build_net(AnnotationNet, module, params | {"weight_decay": 0.0}, seed, alpha=None, decay=_PENALTIES)
-    net.module_.phase = "penalty"
-    net.module_.members.copy_members_from(net.module_.consensus)  # one start for all
-    rows = net.rows(data.X, data.labels, data.votes * ~held_out[:, None])  # no copy of X
-    train(net, rows, params["n_consensus_epochs"], seed=seed, verbose=params["verbose"], label="penalty", keep=False)
-    score = np.zeros(len(_PENALTIES))
-    for batch, log_proba in predict_batches(net.module_.members, data.X, net.device):
-        log_f = gather(log_proba, net.tensor(data.labels[batch])).cpu().numpy()
-        score += (log_f * (data.votes[batch] * held_out[batch, None])[:, :, None]).sum((0, 1))
-    return float(np.exp(peak(np.log(_PENALTIES), score)))
-
-
-def peak(x, y):
-    """Where the parabola through the largest of `y` and its neighbours is largest, for equal steps of `x`.
-
-    The largest itself at either end, and where `y` is flat.
-    """
-    best = int(y.argmax())
-    if best in (0, len(y) - 1):
-        return x[best]
-    before, here, after = y[best - 1 : best + 2]
-    bend = 2 * here - before - after
-    return x[best] + (x[1] - x[0]) * (after - before) / (2 * bend) if bend > 0 else x[best]
-
-
-def build_annotation_net(params, items, n_classes, alpha, seed):
-    """Untrained `AnnotationNet` with one behaviour per entry of `alpha`.
-
-    `params` are those of `AnnotatorLDA`, with the penalty as a number. With a consensus net, the behaviours start from
-    its weights.
-    """
-    build, n_clusters = ensemble_for(params, items, n_classes), len(alpha)
-    with_consensus = params["init"] == "consensus" and n_clusters > 1
-    net = build_net(
-        AnnotationNet,
-        partial(Behaviours, build, n_clusters, with_consensus),
-        params | {"weight_decay": params["weight_decay"] / n_clusters},
-        seed,
-        alpha=alpha,
-        penalty=params["weight_decay"],
-        max_e_steps=params["max_e_steps"],
-        e_tol=params["e_tol"],
-    )
-    if with_consensus:
-        net.module_.members.copy_members_from(net.module_.consensus)
-    return net
-
-
-def drop_consensus(net):
-    """Remove the consensus net and the state of its optimiser."""
-    net.module_.phase, net.module_.consensus = "em", None
-    net.module = partial(Behaviours, *net.module.args[:2], False)  # from which a pickle builds it anew
-    net.initialize_optimizer()
-
-
-def set_alpha(net, alpha):
-    """Change the concentration of a net, and with it the shares of the behaviours in the penalty.
-
-    A behaviour has the share in the penalty that it has in the votes. Behaviours that answer alike have the penalty of
-    one then, however the votes are shared between them.
-    """
-    net.alpha = alpha
-    net.decay = net.penalty * alpha / alpha.sum()
-    net.context = net.context | {"alpha": alpha, "decay": net.decay}  # from which a pickle builds it anew
-    net.optimizer__weight_decay = 0.0
-    for group in net.optimizer_.param_groups:
-        group["weight_decay"] = 0.0
-
-
-def keep_behaviours(net, kept):
-    """Drop the other behaviours of a net, whose training goes on."""
-    kept_members(net.module_.members, net.optimizer_, kept)
-    build, _, with_consensus = net.module.args
-    net.module = partial(Behaviours, build, len(kept), with_consensus)
-
-
-class AlphaLearner(NamedTuple):
-    """What `fit` learns the concentration from, and how.
-
-    Attributes
-    ----------
-    X, labels, votes : ndarrays
-        Items whose exact likelihood is affordable, as in `TrainingData`.
-    share : float
-        Of all votes, those of these items.
-    prior : callable
-        Prior of the concentration, as that of `learn_concentration`.
-    least : float or None
-        Nats that a behaviour must bring on all votes; None keeps all.
-    """
-
-    X: np.ndarray
-    labels: np.ndarray
-    votes: np.ndarray
-    share: float
-    prior: object
-    least: float | None
-
-    def update(self, net):
-        """Learn the concentration of a net, and drop the behaviours that the votes do not need; returns the others."""
-        log_f = [
-            gather(log_proba, net.tensor(self.labels[rows])).cpu().numpy()
-            for rows, log_proba in predict_batches(net.module_.members, self.X, net.device)
-        ]
-        terms = cast_terms(np.concatenate(log_f), self.votes)
-        alpha, _ = learn_concentration(terms, self.prior, net.alpha)
-        kept = np.arange(len(alpha))
-        if self.least is not None:
-            kept, alpha = needed(terms, self.prior, alpha, self.least * self.share)
-            if len(kept) < len(net.alpha):
-                keep_behaviours(net, kept)
-        set_alpha(net, alpha)
-        return kept
-
-
-def start_of_needed(params, net, data, learner, n_epochs, settings):
-    """Net of the behaviours that the votes need, at their start from the consensus, and what was recorded.
-
-    All behaviours are held to the consensus for some epochs, and those that are not needed then are left out. The
-    others start anew: they had a small part of the votes each.
-    """
-
-    def start_epoch(epoch):
-        net.module_.phase = "anchor"
-        return "anchor"
-
-    rows, alpha = net.rows(data.X, data.labels, data.votes), net.alpha
-    history = train(net, rows, n_epochs, on_epoch=start_epoch, keep=False, **settings)
-    kept = learner.update(net)
-    params = params | {"weight_decay": net.penalty}
-    fresh = build_annotation_net(params, data.X, len(data.classes), alpha[kept], settings["seed"])
-    for ensemble in (fresh.module_.members, fresh.module_.consensus):
-        if ensemble is not None:  # one behaviour needs no consensus to hold to
-            ensemble.copy_members_from(net.module_.consensus)
-    return fresh, history
 
 
 @own_state(grad=False)
@@ -762,7 +547,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
                 "it out after the first call."
             )
         data = self._check_training_data(X, y, None, self.classes_ if started else classes, fresh=not started)
-        net, seed, calls = self._continued_net() if started else self._new_net(data, lambda *args: _USUAL_PENALTY)
+        net, seed, calls = self._continued_net() if started else self._new_net(data, lambda *args: USUAL_PENALTY)
         if net.module_.consensus is not None:
             if calls >= self.n_consensus_epochs + self.n_anchor_epochs:
                 drop_consensus(net)

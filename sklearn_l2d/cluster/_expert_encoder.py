@@ -9,10 +9,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from .._annotated_target import AnnotatedTarget, matched_target
-from .._encoding import Votes, check_classes, check_row_count, make_votes, some, sorted_labels
+from .._encoding import check_classes, check_row_count, some, sorted_labels
 from .._persistence import Estimator
 from .._sklearn import atomic_fit, transform_output, warn
 from .._validation import votes_beside
+from .._votes import Votes, make_votes
 
 
 class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):

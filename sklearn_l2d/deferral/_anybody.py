@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from .._encoding import Votes
 from .._validation import name_list
+from .._votes import Votes
 from ._answer_model import count_votes
 
 

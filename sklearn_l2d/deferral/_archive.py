@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._anonymous import anonymous_counts, are_named, named_votes
-from .._encoding import Votes, some
+from .._encoding import some
 from .._items import stacked
 from .._sklearn import take_rows, warn
+from .._votes import Votes
 
 ARCHIVE = {"name": "votes_unlabeled", "of": "X_unlabeled"}  # what errors call them
 

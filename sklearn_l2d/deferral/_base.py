@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from .._annotated_target import matched_target
 from .._anonymous import are_named
 from .._by_name import available_for, by_name, check_available, expert_places
-from .._encoding import Votes, as_frame, is_frame, known_labels, placed
+from .._encoding import as_frame, is_frame, known_labels
 from .._items import Items, check_items, kind_of_items, made_features
 from .._numerics._answer_model import fit_counts
 from .._numerics._answers import expected_correctness, undominated
@@ -46,6 +46,7 @@ from .._validation import (
     warn_of_marker,
     weighted_rows,
 )
+from .._votes import Votes, placed
 from ..crowd import CountsClassifier, NetClassifier
 from ..metrics import team_accuracy
 from ._answer_model import completed, count_votes, few_answers, fused_proba, learn_weights

@@ -6,12 +6,12 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._encoding import placed
 from .._numerics._answer_groups import fewest_groups, find_groups, held_out_likelihood, match_groups, single_groups
 from .._numerics._answer_worth import answer_worth, answering_likelihood, tempered_likelihood, worth_of_some
 from .._numerics._answers import expected_correctness
 from .._numerics._matrices import one_hot, row_chunks
 from .._sklearn import HasMethods, Interval, atomic
+from .._votes import placed
 from ._fixed_panel import FixedPanelDeferrer
 
 _HAIR = 1e-3  # worth of a nat, in errors: it decides between answers that hardly ever change the label

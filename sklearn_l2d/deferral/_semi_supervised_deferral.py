@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._encoding import Votes
 from .._sklearn import Interval, StrOptions
 from .._torch._batches import AnswerTable
 from .._torch._net import train
 from .._validation import check_memory
+from .._votes import Votes
 from ._completion import AugmentedRows, FixMatchNet, MixedRows, MixMatchNet, augment, tabular_views
 from ._imitation import ImitatingDeferrer, answer_batches
 

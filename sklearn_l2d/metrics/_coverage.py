@@ -8,11 +8,12 @@ from scipy.sparse import issparse
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from .._by_name import bounds_table, expert_places
-from .._encoding import Votes, check_classes, is_frame, make_votes, sorted_labels
+from .._encoding import check_classes, is_frame, sorted_labels
 from .._numerics._matrices import answer_weights, dense_if_small, identity, normalised_rows
 from .._rows import same_rows
 from .._sklearn import check_weights
 from .._validation import answers_among, warn_of_marker
+from .._votes import Votes, make_votes
 
 
 def coverage_accuracy_curve(coverage, accuracy, *, human_accuracy=None, classifier_accuracy=None):

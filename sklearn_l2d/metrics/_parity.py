@@ -4,8 +4,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_consistent_length
 
-from .._encoding import known_labels, label_array, make_votes, some
+from .._encoding import known_labels, label_array, some
 from .._rows import same_rows
+from .._votes import make_votes
 
 RATES = "accuracy", "false positive rate", "positive share"
 

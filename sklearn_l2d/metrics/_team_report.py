@@ -4,10 +4,11 @@ import numpy as np
 from sklearn.utils import check_consistent_length
 
 from .._annotated_target import matched_target
-from .._encoding import Votes, some
+from .._encoding import some
 from .._last_step import last_step
 from .._rows import same_rows
 from .._validation import check_answers, check_truth
+from .._votes import Votes
 from ._coverage import deferral_report
 
 

@@ -6,7 +6,7 @@ from _crowds import simulate_crowd
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
-from sklearn_l2d._encoding import make_votes
+from sklearn_l2d._votes import make_votes
 from sklearn_l2d.aggregation import MajorityVote, MaxMarginMajorityVote
 from sklearn_l2d.aggregation._max_margin_majority_vote import max_margin_weights, onto_simplices
 

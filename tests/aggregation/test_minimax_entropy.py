@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 
-from sklearn_l2d._encoding import make_votes
+from sklearn_l2d._votes import make_votes
 from sklearn_l2d.aggregation import DawidSkene, MajorityVote, MinimaxEntropy
 from sklearn_l2d.aggregation._minimax_entropy import fit_minimax
 from sklearn_l2d.datasets import load_crowd

@@ -6,10 +6,10 @@ from _crowds import draw_confusion, enumerate_crowd, simulate_crowd
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from sklearn_l2d._encoding import make_votes
 from sklearn_l2d._numerics._co_labels import pair_moments
 from sklearn_l2d._numerics._crowd_em import answer_matrix
 from sklearn_l2d._numerics._pair_factors import fit_coupled, successive_projection
+from sklearn_l2d._votes import make_votes
 from sklearn_l2d.aggregation import CoupledNMF, MajorityVote, MultiSPA
 from sklearn_l2d.datasets import load_crowd
 

@@ -14,7 +14,8 @@ from torch import nn
 
 from sklearn_l2d import AnnotatorLDA
 from sklearn_l2d._numerics._mixture_weights import weight_deviations
-from sklearn_l2d.cluster._annotator_lda import AnnotationNet, peak
+from sklearn_l2d.cluster._annotation_net import AnnotationNet
+from sklearn_l2d.cluster._learnt_settings import peak
 from sklearn_l2d.datasets import load_digits_crowd
 
 FAST = {"hidden_layer_sizes": (4,), "max_epochs": 6, "n_anchor_epochs": 3, "n_consensus_epochs": 4, "random_state": 0}

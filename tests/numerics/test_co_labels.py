@@ -5,7 +5,6 @@ import pytest
 from _crowds import draw_confusion, enumerate_crowd, simulate_crowd
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_l2d._encoding import make_votes
 from sklearn_l2d._numerics._co_labels import (
     as_distributions,
     dominant_order,
@@ -18,6 +17,7 @@ from sklearn_l2d._numerics._co_labels import (
     with_truth,
 )
 from sklearn_l2d._numerics._crowd_em import answer_matrix
+from sklearn_l2d._votes import make_votes
 
 
 @pytest.fixture(scope="module")

@@ -112,7 +112,7 @@ def test_arrow_and_files_are_read_in_batches(tmp_path, monkeypatch):
     table["label"] = CLASSES[rng.integers(3, size=180)]
     table.sample(frac=1, random_state=0).to_parquet(tmp_path / "votes.parquet")
     whole = encode_votes(tmp_path / "votes.parquet", tasks=range(60))
-    monkeypatch.setattr("sklearn_l2d._encoding._BATCH", 7)
+    monkeypatch.setattr("sklearn_l2d._long_tables._BATCH", 7)
     parts = encode_votes(tmp_path / "votes.parquet", tasks=range(60))
     assert_array_equal(parts.to_codes(), whole.to_codes())
     assert_array_equal(encode_votes(pa.table(table), tasks=range(60)).to_codes(), whole.to_codes())

@@ -14,7 +14,7 @@ from sklearn_l2d._torch._batches import Rows, shuffled_batches
 from sklearn_l2d._torch._modules import MLPEnsemble, ModuleEnsemble, check_module
 from sklearn_l2d._torch._net import predict_batches, train
 from sklearn_l2d._torch._seeding import OwnRandom, own_generator
-from sklearn_l2d.cluster._annotator_lda import build_annotation_net, drop_consensus, pick, temper
+from sklearn_l2d.cluster._annotation_net import build_annotation_net, drop_consensus, pick, temper
 
 ITEMS = np.empty((0, 5))  # a net is built for their shape
 SETTINGS = {
