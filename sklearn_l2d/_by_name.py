@@ -9,6 +9,8 @@ from ._encoding import as_frame, is_frame, some
 from ._rows import has_index, same_rows
 from ._sklearn import count_rows
 
+UNLIMITED = np.iinfo(np.int64).max // 2  # capacity of those whom a mapping does not name
+
 
 def are_numbers(names, experts):
     """Whether names 0, 1, ... are what pandas gives to tables without names: no expert is called by an integer."""
@@ -82,6 +84,32 @@ def available_for(available, rows):
     if available is None or np.ndim(available) == 1:
         return True if available is None else available
     return available[rows].toarray() > 0 if issparse(available) else available[rows]
+
+
+def check_capacity(capacity, experts):
+    """How many items each expert can take, (M,) int, or None for no limit; names that a mapping leaves out have none.
+
+    Parameters
+    ----------
+    capacity : None, int, array-like, mapping or Series
+        What has names is matched by them.
+    experts : ndarray of shape (M,)
+        Names.
+    """
+    if capacity is None:
+        return None
+    capacity = by_name(capacity, experts, "capacity")
+    if hasattr(capacity, "items"):
+        expert_places(capacity, experts, "capacity")
+        capacity = [capacity.get(name, UNLIMITED) for name in experts]
+    values = np.asarray(capacity)
+    if values.ndim == 0:
+        values = np.full(len(experts), values)
+    if values.shape != (len(experts),) or values.dtype.kind not in "iu" or (values < 0).any():
+        raise ValueError(
+            f"capacity={capacity!r} is not a non-negative whole number for each of {len(experts)} experts; correct it."
+        )
+    return values
 
 
 def by_name(setting, names, parameter):

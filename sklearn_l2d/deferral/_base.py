@@ -1,8 +1,7 @@
 """Base class of the deferrers."""
 
 import copy
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -14,20 +13,18 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._annotated_target import matched_target
 from .._anonymous import are_named
-from .._by_name import available_for, by_name, check_available, expert_places
+from .._by_name import check_available, check_capacity, expert_places
 from .._encoding import as_frame, is_frame, known_labels
-from .._items import Items, check_items, kind_of_items, made_features
+from .._items import check_items, kind_of_items, made_features
 from .._numerics._answer_model import fit_counts
-from .._numerics._answers import expected_correctness, undominated
+from .._numerics._answers import expected_correctness
 from .._numerics._assignment import assign_members
 from .._numerics._crowdlab import crowdlab_proba, fit_crowdlab
 from .._numerics._fusion import Exponents
-from .._numerics._matching import can_match_exactly, match_exactly, match_many
-from .._numerics._matrices import answer_weights, dense_if_small, entries, identity, row_blocks, rows_of
+from .._numerics._matrices import answer_weights, dense_if_small, entries, identity, row_blocks
 from .._persistence import Estimator
 from .._rows import same_rows
 from .._sklearn import (
-    StrOptions,
     atomic,
     atomic_fit,
     check_weights,
@@ -50,7 +47,7 @@ from .._votes import Votes, placed
 from ..crowd import CountsClassifier, NetClassifier
 from ..metrics import team_accuracy
 from ._answer_model import completed, count_votes, few_answers, fused_proba, learn_weights
-from ._archive import Archive, read_archive
+from ._archive import read_archive
 from ._classifier import (
     check_learns_from_votes,
     expand,
@@ -62,6 +59,7 @@ from ._classifier import (
     tempered_proba,
 )
 from ._duel import Duel
+from ._overflow import check_overflow, pass_on
 from ._roster import (
     answer_table,
     explanation_table,
@@ -74,86 +72,8 @@ from ._roster import (
 )
 from ._settings import check_nobody, select_members, share_bounds
 from ._shift import Shift
+from ._team import Sight, Team
 
-
-@dataclass(frozen=True)
-class Team:
-    """Checked rows that a deferrer learns from.
-
-    Attributes
-    ----------
-    items : Items
-        Labelled items, n rows.
-    y : ndarray of shape (n,)
-        True labels.
-    y_codes : ndarray of int of shape (n,)
-        Their positions in `classes_`.
-    votes : Votes
-        Annotations of the experts.
-    unlabeled : Items or None
-        Items of which neither labels nor annotations are given.
-    archive : Archive or None
-        Those with votes, from which the classifier learns. None of them is in `annotated`.
-    annotated : Items
-        The labelled items, and then those of unknown truth that somebody annotated.
-    annotations : Votes
-        Their annotations.
-    known : ndarray of bool
-        Which of `annotated` are labelled.
-    weights : ndarray or None
-        Weights of `annotated`; None if all count alike.
-    """
-
-    items: Items
-    y: np.ndarray
-    y_codes: np.ndarray
-    votes: Votes
-    unlabeled: Items | None
-    archive: Archive | None
-    annotated: Items
-    annotations: Votes
-    known: np.ndarray
-    weights: np.ndarray | None
-
-    @property
-    def counted(self):
-        """How many experts gave each answer (n, C) to the labelled items; None without an archive."""
-        return None if self.archive is None else self.votes.to_counts()
-
-    @property
-    def weight(self):
-        """Weights (n,) of the labelled items."""
-        return np.ones(len(self.y)) if self.weights is None else self.weights[self.known]
-
-    @property
-    def weight_if_any(self):
-        """Weights (n,) of the labelled items; None if all count alike."""
-        return None if self.weights is None else self.weight
-
-
-class Sight(NamedTuple):
-    """What the parts of a deferrer see of items of the kind that it was fitted to.
-
-    Attributes
-    ----------
-    are_numbers : bool
-        Whether the items are numbers in a dense array or table.
-    net : {"X", "proba"}, callable or None
-        What the gate or net sees: the items as they are, the probabilities of the classifier, or what a callable makes
-        of the items. None without a net.
-    clusterer : {"X", "proba"}, callable or None
-        The same for the clusterer.
-    shape : tuple of int, default=None
-        Of a row that the callable makes.
-    """
-
-    are_numbers: bool
-    net: object
-    clusterer: object
-    shape: tuple | None = None
-
-
-GATE_FEATURES = [StrOptions({"X", "proba"}), callable, None]  # constraint of the parameter
 _FUSIONS = "combine", "crowdlab"  # decisions by the classifier and all answers together
 _EXAMPLES = {"classifier": "LogisticRegression()", "clusterer": "AnnotatorLDA()"}  # of the parts of a deferrer
 
@@ -177,7 +97,6 @@ class BaseDeferrer(ClassifierMixin, Estimator):
     __metadata_request__partial_fit: ClassVar = {"annotations": True}
     __metadata_request__score: ClassVar = {"annotations": True}
 
-    _unlimited = np.iinfo(np.int64).max // 2  # capacity of those whom a mapping does not name
     _silence = "their correctness is taken to be that of all experts"
 
     def set_params(self, **params):
@@ -1130,7 +1049,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         check_overflow(on_overflow)
         check_is_fitted(self)
         items = self._check_items(X)
-        available, capacity = self._check_available(available, items), self._check_capacity(capacity)
+        available, capacity = self._check_available(available, items), check_capacity(capacity, self.experts_)
         deferral = self._duel(items).chosen
         assignment = self._choose_experts(items, deferral, available, capacity)
         who = "of their target available within capacity"
@@ -1178,68 +1097,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
 
     def _pass_on(self, items, deferral, assignment, available, capacity):
         """The assignment where deferred items without anybody go to whoever else is free and gains most."""
-        rows = np.flatnonzero((deferral >= 0) & (assignment < 0))
-        if not rows.size:
-            return assignment
-        assignment, left = assignment.copy(), None
-        available = csr_array(available) if issparse(available) else available
-        # whom a bound excludes is not asked here, either
-        bounds = self.requested_bounds_
-        working = self._selection[bounds.target_upper[:-1] > 0].sum(0) * bounds.expert_upper[:-1] > 0
-        by_row, by_class, correctness = np.ndim(available) == 2, self._by_class, self._correctness
-        if available is not None and not by_row:
-            working = working & available
-        if capacity is not None:
-            left = np.where(working, capacity - np.bincount(assignment[assignment >= 0], minlength=self.n_experts_), 0)
-            rows = rows[np.argsort(self._keys(items[rows]))]  # the order of items decides nothing
-        if issparse(available) and left is None:
-            return self._pass_on_among(items, rows, deferral[rows], available, working, assignment)
-
-        def gain(some, people):
-            of_some = items[rows[some]]
-            proba = self._classifier_proba(of_some)
-            if by_class:
-                gained = proba @ correctness[people].T - proba.max(1)[:, None]
-            else:
-                gained = self._right_of_all(of_some, proba, deferral[rows[some]])[:, people] - proba.max(1)[:, None]
-            if by_row:
-                gained[~available_for(available, rows[some])[:, people]] = -np.inf
-            return gained
-
-        def most(some, people):
-            proba = self._classifier_proba(items[rows[some]])
-            return proba @ correctness[people].max(0) - proba.max(1)
-
-        if left is not None and can_match_exactly(len(rows), left):
-            people = np.flatnonzero(left > 0)
-            gained = [gain(block, people) for block in row_blocks(len(rows), self.n_experts_)]
-            matched = match_exactly(np.concatenate(gained), left[people])
-            assignment[rows] = np.append(people, -1)[matched]
-            return assignment
-        if left is not None:
-            comparable = by_class and not by_row
-            assignment[rows] = match_many(gain, len(rows), left, most if comparable else None)
-            return assignment
-        people = np.flatnonzero(working)
-        if by_class and not by_row and len(rows) > len(people):  # else a search for the best is not worth its time
-            people = people[undominated(correctness[people])]
-        for block in row_blocks(len(rows), len(people)) if len(people) else ():
-            gained = gain(block, people)
-            assignment[rows[block]] = np.where(gained.max(1) > 0, people[gained.argmax(1)], -1)
-        return assignment
-
-    def _pass_on_among(self, items, rows, target, available, working, assignment):
-        """As `_pass_on`, among the few who are listed as available for each of some items."""
-        for block in row_blocks(len(rows), len(self.classes_)):
-            listed, some = available[rows[block]], items[rows[block]]
-            proba, row = self._classifier_proba(some), rows_of(listed)
-            right = self._right(some, proba, row, listed.indices, target[block][row])
-            gain = np.where(listed.data.astype(bool) & working[listed.indices], right - proba.max(1)[row], -np.inf)
-            best = np.lexsort((listed.indices, -gain, row))  # the largest gain first, and the first of equals
-            best = best[np.searchsorted(row, np.flatnonzero(np.diff(listed.indptr)))]
-            best = best[gain[best] > 0]
-            assignment[rows[block][row[best]]] = listed.indices[best]
-        return assignment
+        return pass_on(self, items, deferral, assignment, available, capacity)
 
     def _right(self, items, proba, rows, who, target):
         """Probability that experts `who` are right if they decide some rows of items (n, C) for these targets."""
@@ -1262,22 +1120,6 @@ class BaseDeferrer(ClassifierMixin, Estimator):
 
     def _check_available(self, available, items):
         return check_available(available, self.experts_, None if items is None else items.given)
-
-    def _check_capacity(self, capacity):
-        if capacity is None:
-            return None
-        capacity = by_name(capacity, self.experts_, "capacity")
-        if hasattr(capacity, "items"):
-            expert_places(capacity, self.experts_, "capacity")
-            capacity = [capacity.get(name, self._unlimited) for name in self.experts_]
-        values = np.asarray(capacity)
-        if values.ndim == 0:
-            values = np.full(self.n_experts_, values)
-        if values.shape != (self.n_experts_,) or values.dtype.kind not in "iu" or (values < 0).any():
-            raise ValueError(
-                f"capacity={capacity!r} is not a non-negative whole number for each of {self.n_experts_} experts."
-            )
-        return values
 
     # A roster that changes.
 
@@ -1360,9 +1202,3 @@ def preferences(scores):
     """Scores as probabilities; an infinite score has all of them."""
     certain = np.isposinf(scores)
     return softmax(np.where(certain.any(1, keepdims=True), np.where(certain, 0.0, -np.inf), scores), axis=1)
-
-
-def check_overflow(on_overflow):
-    """Refuse an unknown way to treat items that their target cannot take."""
-    if on_overflow not in ("next", "classifier", "raise"):
-        raise ValueError(f"on_overflow={on_overflow!r} is none of 'next', 'classifier' and 'raise'.")

@@ -9,9 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 from .._numerics._answer_worth import accuracy_with_each
 from .._numerics._conformal import n_scores_needed, set_threshold
 from .._sklearn import HasMethods, Interval, warn
-from ._base import GATE_FEATURES
 from ._behaviours import KnownByBehaviours
 from ._fixed_panel import FixedPanelDeferrer
+from ._team import GATE_FEATURES
 
 
 class ConformalDeferral(KnownByBehaviours, FixedPanelDeferrer):

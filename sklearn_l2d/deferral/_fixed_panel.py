@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._by_name import available_for
+from .._by_name import available_for, check_capacity
 from .._numerics._matching import match_within
 from .._numerics._matrices import row_blocks
 from .._sklearn import Interval, atomic, warn
@@ -58,7 +58,7 @@ class FixedPanelDeferrer(TallyMixin, SeveralAnswersDeferrer):
         """
         check_is_fitted(self)
         items = self._check_items(X)
-        available, capacity = self._check_available(available, items), self._check_capacity(capacity)
+        available, capacity = self._check_available(available, items), check_capacity(capacity, self.experts_)
         asked = np.zeros((len(items), self.n_experts_), dtype=bool)
         if self.n_experts_:
             panel = self._panel(items, available, capacity)

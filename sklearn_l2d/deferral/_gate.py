@@ -22,7 +22,7 @@ from .._torch._modules import Single, ensemble_for
 from .._torch._net import NET_CONSTRAINTS, TargetNet, build_net, check_net, check_outputs, predict_log_proba, train
 from .._validation import check_all_known, check_answers, row_weights, weighted_rows
 from ._answer_model import count_votes
-from ._base import GATE_FEATURES, BaseDeferrer
+from ._base import BaseDeferrer
 from ._coverage import CoverageMixin, coverage_tilt, starting_offsets, two_sides
 from ._duel import Duel
 from ._settings import (
@@ -35,6 +35,7 @@ from ._settings import (
     share_bounds,
     with_classifier,
 )
+from ._team import GATE_FEATURES
 
 _LEAST = 1e-3  # smallest probability of being right in a prior
 

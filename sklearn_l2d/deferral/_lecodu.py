@@ -14,8 +14,8 @@ from .._sklearn import HasMethods, Interval, StrOptions, atomic
 from .._torch._consultation import fit_consultation, predict_choice, predict_joined
 from .._torch._net import NET_CONSTRAINTS, check_net
 from ._anybody import form_anybody, join_anybody
-from ._base import GATE_FEATURES
 from ._fixed_panel import FixedPanelDeferrer, best_first
+from ._team import GATE_FEATURES
 
 _LATER = 1 << 32  # number of the first random number after those of the first draw
 _ACCURACY = 0.01, 0.99  # that a person is taken to have before the training, at least and at most

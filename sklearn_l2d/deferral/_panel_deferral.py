@@ -7,18 +7,19 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._by_name import check_capacity
 from .._numerics._keyed import number_keys
 from .._numerics._prices import find_prices
 from .._numerics._risk_control import confidence_bound, n_items_needed
 from .._sklearn import HasMethods, Interval, atomic, warn
 from .._validation import check_answers
 from ._asking import FEW, Asker, Panel, Sample, Talk, draw_questions, hear_recorded
-from ._base import GATE_FEATURES
 from ._behaviours import KnownByBehaviours
 from ._duel import Duel
 from ._roster import new_roster, plain_selection
 from ._settings import error_costs, expert_prices, of_roster, share_bounds
 from ._several_answers import SeveralAnswersDeferrer, rows_by_weight
+from ._team import GATE_FEATURES
 
 _STOPS = "answers", "target_accuracy", "consultation_cost"
 _ONE_ANSWER = 1.0  # per item, where nothing else is requested
@@ -288,7 +289,7 @@ class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
             If `annotations`, `available` or `capacity` do not fit the experts.
         """
         items, votes = self._so_far(X, annotations)
-        available, capacity = self._check_available(available, items), self._check_capacity(capacity)
+        available, capacity = self._check_available(available, items), check_capacity(capacity, self.experts_)
         return self._next(items, votes, available, capacity)
 
     def _so_far(self, X, annotations):
@@ -336,7 +337,7 @@ class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
                 "next_expert, or fit with answers or consultation_cost."
             )
         items = self._check_items(X)
-        available, capacity = self._check_available(available, items), self._check_capacity(capacity)
+        available, capacity = self._check_available(available, items), check_capacity(capacity, self.experts_)
         asked = np.zeros((len(items), self.n_experts_), dtype=bool)
         if self.n_experts_:
             price = self._consultation_prices() + self._roster.details["panel_toll"]

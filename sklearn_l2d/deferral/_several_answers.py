@@ -5,9 +5,11 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._by_name import check_capacity
 from .._sklearn import check_weights
 from .._validation import check_answers
-from ._base import BaseDeferrer, check_overflow
+from ._base import BaseDeferrer
+from ._overflow import check_overflow
 
 
 class Replay(NamedTuple):
@@ -184,7 +186,7 @@ class SeveralAnswersDeferrer(BaseDeferrer):
         """Whom to ask first about items, -1 for nobody."""
         check_is_fitted(self)
         items = self._check_items(X)
-        available, capacity = self._check_available(available, items), self._check_capacity(capacity)
+        available, capacity = self._check_available(available, items), check_capacity(capacity, self.experts_)
         return self._choose_experts(items, np.full(len(items), -1), available, capacity)
 
     def _pass_on(self, items, deferral, assignment, available, capacity):

@@ -5,6 +5,7 @@ import numbers
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
+from .._by_name import UNLIMITED, check_capacity
 from .._numerics._shares import calibrate_offsets
 from .._sklearn import take_rows
 
@@ -131,7 +132,7 @@ class Shift:
     def __init__(self, team, capacity=None, available=None, X_expected=None, n_expected=None):
         self.team = team
         self._experts = team.experts_
-        self._capacity = team._check_capacity(capacity)
+        self._capacity = check_capacity(capacity, team.experts_)
         self._served, self.unserved_ = np.zeros(len(self._experts), dtype=np.int64), 0
         self.available = available
         self._reserve = self._make_reserve(X_expected, n_expected)
@@ -155,7 +156,7 @@ class Shift:
         """Number of items that each expert can still take, inf if it is unlimited."""
         if self._capacity is None:
             return self._by_expert(np.full(len(self._experts), np.inf))
-        return self._by_expert(np.where(self._capacity < self.team._unlimited, self._left(), np.inf))
+        return self._by_expert(np.where(self._capacity < UNLIMITED, self._left(), np.inf))
 
     def assign_experts(self, X, on_overflow="next"):
         """Assign each deferred item to one expert, within what is left of the capacities, and remember it.

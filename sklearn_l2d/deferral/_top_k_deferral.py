@@ -15,10 +15,10 @@ from .._torch._batches import AnswerTable
 from .._torch._losses import curve_loss, softmax_loss
 from .._torch._net import NET_CONSTRAINTS, check_net, predict_logits
 from .._validation import row_weights
-from ._base import GATE_FEATURES
 from ._fixed_panel import FixedPanelDeferrer, best_first
 from ._settings import of_roster
 from ._surrogate import agent_values, check_prices, train_surrogate
+from ._team import GATE_FEATURES
 
 _LEAST = 1e-6  # probability, so that its logarithm is finite
 _LOT = 1e-6  # of an error, which an answer is worth more or less by lot
