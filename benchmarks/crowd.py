@@ -4,8 +4,16 @@
 
 `accuracy` is that of the classifier alone on items of known truth; those of the fit have votes only. `epochs` is the
 duration of an epoch against that of a plain net. The real sets are found through
-SKLEARN_L2D_DATA.
+SKLEARN_L2D_DATA. `activeml` puts the classifiers of scikit-activeml beside ours where ACTIVEML_PYTHON names the
+interpreter of an environment that has it:
+
+    python -m venv activeml && activeml/bin/pip install scikit-activeml skorch torch
 """
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
 
 import numpy as np
 from _report import run, table
@@ -126,6 +134,59 @@ def accuracy(seeds):
     table("Accuracy on new items, from votes alone", columns, rows)
 
 
+RIVALS = {  # methods of scikit-activeml, and how their nets are trained for 60 epochs
+    "AnnotatorLogisticRegression": ("none",),
+    "CrowdLayerClassifier": ("sgd", "adam"),
+    "AnnotMixClassifier": ("sgd", "adam"),
+}
+
+
+def activeml(seeds):
+    """Accuracy on new items of scikit-activeml, beside the nearest methods of this package."""
+    python = os.environ.get("ACTIVEML_PYTHON")
+    if python is None:
+        print("\nNo figures of scikit-activeml: ACTIVEML_PYTHON is not set.")
+        return
+    ours = {name: METHODS[name] for name in ("Raykar, logistic regression", "CrowdLayer, matrix", "Max-MIG")}
+    ours["Raykar, logistic regression, C=1"] = RaykarClassifier(LogisticRegression(max_iter=500))  # as theirs
+    rows = {f"{name}, {how}".removesuffix(", none"): [] for name, trainings in RIVALS.items() for how in trainings}
+    rows |= {f"{name}, ours": [] for name in ours}
+    for load in SETS.values():
+        found = {name: [] for name in rows}
+        for seed in seeds:
+            X, _, votes, X_test, y_test = load(seed)
+            for name, trainings in RIVALS.items():
+                for how in trainings:
+                    labels = labels_of_activeml(python, name, how, X, votes, X_test, seed)
+                    found[f"{name}, {how}".removesuffix(", none")].append(np.mean(labels == y_test))
+            for name, model in ours.items():
+                model = clone(model)
+                seeded = {"random_state": seed} if "random_state" in model.get_params() else {}
+                model.set_params(**seeded).fit(X, annotations=votes)
+                found[f"{name}, ours"].append(model.score(X_test, y_test))
+        for name, scores in found.items():
+            rows[name].append(f"{np.mean(scores):.3f}")
+    table(
+        "Accuracy on new items, beside scikit-activeml: nets of 64 units, 60 epochs, by SGD as ours or by Adam",
+        ["method", *SETS],
+        [[name, *scores] for name, scores in rows.items()],
+    )
+
+
+def labels_of_activeml(python, name, how, X, votes, X_test, seed):
+    """What a classifier of scikit-activeml predicts in its own environment; no label where it fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "votes.npz", Path(folder) / "labels.npy"
+        answers = {"item": votes.item, "who": votes.annotator, "label": votes.label, "n_people": votes.shape[1]}
+        np.savez(source, X=X, **answers, n_classes=len(votes.classes), X_test=X_test, seed=seed)
+        script = Path(__file__).with_name("_activeml.py")
+        done = subprocess.run([python, script, name, how, source, target], capture_output=True, text=True, check=False)
+        if done.returncode:
+            print(f"\n{name}, {how}: {(done.stderr.strip().splitlines() or ['killed'])[-1]}")
+            return np.full(len(X_test), -1)
+        return np.load(target)
+
+
 def epochs(seeds, n_items=5000, n_people=100, n_votes=10, n_classes=10):
     """Shortest duration of an epoch, against a plain net on as many items."""
     rng = np.random.default_rng(0)
@@ -156,4 +217,4 @@ def epochs(seeds, n_items=5000, n_people=100, n_votes=10, n_classes=10):
 
 
 if __name__ == "__main__":
-    run({"accuracy": accuracy, "epochs": epochs}, "Classifiers learnt from votes")
+    run({"accuracy": accuracy, "activeml": activeml, "epochs": epochs}, "Classifiers learnt from votes")
