@@ -1,4 +1,4 @@
-"""Consensus from votes alone: every method on every crowd that has labels only, and how fast they are.
+"""Consensus from votes alone: every method on every crowd with votes of people, and how fast they are.
 
     python benchmarks/aggregation.py [TABLE ...] [--crowd-kit PYTHON] > benchmarks/results/aggregation.md
 
@@ -25,6 +25,7 @@ from _report import cpu_seconds, table
 from scipy.stats import rankdata, spearmanr
 
 from sklearn_l2d import aggregation
+from sklearn_l2d.aggregation._base import BaseAggregator
 from sklearn_l2d.annotations import Votes, encode_votes
 from sklearn_l2d.benchmark._machine import machine
 from sklearn_l2d.datasets import list_crowds, load_crowd
@@ -65,26 +66,18 @@ MORE = {
     ],
 }
 FEW = 10  # answers to items of known truth from which an annotator's accuracy is known
-LIMIT = 60  # CPU seconds for a method on a crowd
+LIMIT = 30, 8 << 30  # CPU seconds, and bytes of memory, for a method on a crowd
 LEAST = 1e-6  # probability in a log-loss
 
 
 def methods():
-    """Unfitted methods of the package by their text, and the reasons why others are left out."""
-    found, left_out = {}, {}
+    """Unfitted methods of the package by their text: whatever takes votes on items."""
+    found = {}
     for name in aggregation.__all__:
         cls = getattr(aggregation, name)
-        for settings in [{}, *MORE.get(name, [])]:
-            try:
-                method = cls(**settings)
-            except TypeError as error:
-                left_out[name] = f"needs settings: {error}"
-                continue
-            if hasattr(method, "predict_proba"):
-                found[repr(method)] = method
-            else:
-                left_out[name] = "gives no probabilities of labels"
-    return found, left_out
+        if issubclass(cls, BaseAggregator):
+            found |= {repr(method): method for method in (cls(**s) for s in [{}, *MORE.get(name, [])])}
+    return found
 
 
 def read(name):
@@ -101,6 +94,16 @@ def calibration_error(truth, proba):
     confidence, right = proba.max(1), proba.argmax(1) == truth
     place = np.minimum((confidence * 10).astype(int), 9)
     return np.abs(np.bincount(place, confidence - right)).sum() / len(truth)
+
+
+FIGURES = {
+    "shared": "Accuracy, tied classes sharing an item",
+    "lowest": "Accuracy, ties to the lowest class",
+    "log-loss": f"Log-loss, probabilities of at least {LEAST:g}",
+    "calibration": "Expected calibration error, ten bins",
+    "rank": f"Rank correlation of reliabilities with accuracy, of annotators with {FEW} known answers",
+    "seconds": "CPU seconds of a fit",
+}
 
 
 def measure(method, votes, truth):
@@ -133,11 +136,12 @@ def within(limit, function, *arguments):
     here, there = context.Pipe(duplex=False)
 
     def work():
-        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+        resource.setrlimit(resource.RLIMIT_CPU, (limit[0], limit[0]))
+        resource.setrlimit(resource.RLIMIT_AS, (limit[1], limit[1]))
         try:
             there.send(function(*arguments))
         except (ValueError, MemoryError) as error:
-            there.send(str(error))
+            there.send(str(error) or "more than 8 GB")
 
     process = context.Process(target=work)
     process.start()
@@ -145,53 +149,54 @@ def within(limit, function, *arguments):
     try:
         result = here.recv()
     except EOFError:
-        result = f"not fitted within {limit} CPU seconds"
+        result = f"not fitted within {limit[0]} CPU seconds"
     process.join()
     return result
 
 
 def crowds(_):
     """Every method on every crowd."""
-    found, left_out = methods()
-    figures = {name: {} for name in found}
-    for crowd in CROWDS:
-        votes, truth = read(crowd)
-        for name, method in found.items():
-            result = within(LIMIT, measure, method, votes, truth)
-            if isinstance(result, str):
-                left_out[f"{name} on {crowd.removeprefix('label_only_')}"] = result
-            else:
-                figures[name][crowd] = result
-    short = [crowd.removeprefix("label_only_") for crowd in CROWDS]
+    found, left_out = methods(), []
+    for title, names in (("the label-only crowds", CROWDS), ("other crowds with a truth of their own", OTHERS)):
+        figures = {}
+        for crowd in names:
+            votes, truth = read(crowd)
+            for name, method in found.items():
+                result = within(LIMIT, measure, method, votes, truth)
+                if isinstance(result, str):
+                    left_out.append([name, crowd, result])
+                else:
+                    figures[name, crowd] = result
+        summary(f"Means over {title}", found, names, figures)
+        for figure, what in FIGURES.items():
+            rows = [[name, *(figures.get((name, c), {}).get(figure, np.nan) for c in names)] for name in found]
+            columns = ["method", *(crowd.removeprefix("label_only_") for crowd in names)]
+            table(f"{what}, on {title}", columns, rows)
+    table("Not fitted", ["method", "crowd", "reason"], left_out)
 
-    def column(name, figure):
-        return np.array([figures[name].get(crowd, {}).get(figure, np.nan) for crowd in CROWDS])
 
-    everywhere = [name for name in found if len(figures[name]) == len(CROWDS)]
-    ranks = np.array([rankdata(-column_) for column_ in np.array([column(n, "shared") for n in everywhere]).T.round(6)])
-    mean_rank = dict(zip(everywhere, ranks.mean(0), strict=True))
-    majority = {ties: column("MajorityVote()", ties) for ties in ("shared", "lowest")}
+def summary(title, found, names, figures):
+    """A row per method, by the mean rank of its accuracy among the methods that were fitted to all crowds."""
+    by_figure = {
+        figure: {name: np.array([figures.get((name, c), {}).get(figure, np.nan) for c in names]) for name in found}
+        for figure in FIGURES
+    }
+    shared, lowest = by_figure["shared"], by_figure["lowest"]
+    everywhere = [name for name in found if not np.isnan(shared[name]).any()]
+    ranks = rankdata(-np.array([shared[name] for name in everywhere]).round(6), axis=0).mean(1)
+    mean_rank = dict(zip(everywhere, ranks, strict=True))
     rows = []
-    for name in found:
-        shared, lowest = column(name, "shared"), column(name, "lowest")
-        worst = np.nanmin(shared - majority["shared"]), np.nanmin(lowest - majority["lowest"])
-        rows.append([name, *shared, np.nanmean(shared), mean_rank.get(name, ""), *(f"{w:+.4f}" for w in worst)])
-    table(
-        "Accuracy, tied classes sharing an item; the recommended one is HierarchicalDawidSkene()",
-        ["method", *short, "mean", "mean rank", "least above majority", "the same, both with ties to the lowest class"],
-        sorted(rows, key=lambda row: row[-3] or 99),
-    )
-    for figure, title in (
-        ("lowest", "Accuracy, ties to the lowest class"),
-        ("log-loss", f"Log-loss, probabilities of at least {LEAST:g}"),
-        ("calibration", "Expected calibration error, ten bins"),
-        ("rank", f"Rank correlation of reliabilities with accuracy, of annotators with {FEW} known answers"),
-        ("seconds", "CPU seconds of a fit"),
-    ):
-        rows = [[name, *column(name, figure), np.nanmean(column(name, figure))] for name in found]
-        table(title, ["method", *short, "mean"], rows)
-    if left_out:
-        table("Left out", ["what", "reason"], [[name, reason] for name, reason in left_out.items()])
+    for name in sorted(found, key=lambda name: mean_rank.get(name, 99)):
+        if np.isnan(shared[name]).all():
+            continue
+        above = [of[name] - of["MajorityVote()"] for of in (shared, lowest)]
+        rows.append(
+            [name, int((~np.isnan(shared[name])).sum()), mean_rank.get(name, ""), f"{np.nanmean(above[0]):+.4f}"]
+            + [f"{np.nanmin(gain):+.4f}" for gain in above]
+            + [np.nanmean(by_figure[figure][name]) for figure in ("log-loss", "calibration", "rank", "seconds")]
+        )
+    columns = ["crowds", "mean rank", "accuracy above majority", "least of these", "with ties to the lowest class"]
+    table(title, ["method", *columns, "log-loss", "calibration error", "rank correlation", "CPU s"], rows)
 
 
 def common(_):

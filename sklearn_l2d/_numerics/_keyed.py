@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from ._matrices import row_blocks
+from ._matrices import row_chunks
 
 _ODD, _STEP = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x632BE59BD9B4E019)
 _MIX = (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB))
@@ -11,12 +11,12 @@ _MIX = (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64
 
 def row_keys(array, seed):
     """Keys (n,) of the rows of an array of floats: equal rows have equal keys, whatever the other rows are."""
-    flat = np.ascontiguousarray(array).reshape(len(array), -1) + 0.0  # without negative zeros
-    bits = flat.view(f"u{flat.itemsize}")
-    odd = np.random.default_rng(seed).integers(1 << 63, size=bits.shape[1], dtype=np.uint64) * np.uint64(2)
-    sums = np.empty(len(bits), dtype=np.uint64)
-    for rows in row_blocks(*bits.shape):
-        block = bits[rows].astype(np.uint64)
+    flat = np.asarray(array).reshape(len(array), -1)
+    odd = np.random.default_rng(seed).integers(1 << 63, size=flat.shape[1], dtype=np.uint64) * np.uint64(2)
+    sums = np.empty(len(flat), dtype=np.uint64)
+    for rows in row_chunks(*flat.shape):
+        some = np.ascontiguousarray(flat[rows]) + 0.0  # without negative zeros
+        block = some.view(f"u{some.itemsize}").astype(np.uint64)
         block ^= block >> np.uint64(32)  # floats of small whole numbers end in zeros, which products would, too
         sums[rows] = block @ (odd + np.uint64(1))
     return _mixed(sums)
