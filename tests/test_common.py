@@ -645,6 +645,23 @@ def test_a_shift_remembers_what_each_expert_was_given(instance, fitted_once):
 
 
 @each_deferrer
+def test_a_shift_keeps_a_reserve_or_says_why_not(instance, fitted_once):
+    estimator, coming, X = fitted_once(instance), make_crowd(100, random_state=1).X, make_crowd(30, random_state=2).X
+    capacity = np.arange(estimator.n_experts_)
+    if hasattr(estimator, "replay") and not hasattr(estimator, "next_expert"):
+        with pytest.raises(ValueError, match="chooses several people about an item at once; leave out X_expected"):
+            estimator.start_shift(capacity, X_expected=coming)
+        return
+    shift = estimator.start_shift(capacity, available={0: False}, X_expected=coming, n_expected=30)
+    routes = [shift.route(X[[row]], explain=True) for row in range(30)]
+    who = pd.concat(routes)["expert"].to_numpy()
+    assert_array_equal(shift.served_, [(who == name).sum() for name in estimator.experts_])
+    assert (shift.served_ <= capacity).all()
+    assert shift.served_[0] == 0
+    assert (estimator.predict_deferral(X)[who != "classifier"] >= 0).all()
+
+
+@each_deferrer
 def test_the_order_of_base_classes_decides_nothing(instance, crowd):
     """Bases in another order give the same results, or no class at all."""
     expected = outputs(instance, fitted(instance, crowd), crowd)

@@ -1248,6 +1248,8 @@ class BaseDeferrer(ClassifierMixin, Estimator):
 
     def _right_of_all(self, items, proba, target):
         """Probability (n, n_experts) that each expert is right if they decide items (n, C) for these targets."""
+        if self._by_class:
+            return proba @ self._correctness.T
         return self.predict_expert_correctness(items.given)
 
     def _vote(self, deferral, votes):

@@ -274,7 +274,8 @@ class Shift:
     def _gain(self, items, deferral):
         """Expected gain (n, n_experts) of each expert over the classifier, -inf where the item is not for people."""
         team = self.team
-        gain = team.predict_expert_correctness(items.given) - team._classifier_proba(items).max(1)[:, None]
+        proba = team._classifier_proba(items)
+        gain = team._right_of_all(items, proba, deferral) - proba.max(1)[:, None]
         gain[deferral < 0] = -np.inf
         gain[:, team.requested_bounds_.expert_upper[:-1] <= 0] = -np.inf
         return gain
