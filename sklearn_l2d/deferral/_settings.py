@@ -116,7 +116,6 @@ def check_nobody(
     n_agents=None,
     target_accuracy=None,
     labels="truth",
-    omega=None,
     **others,
 ):
     """Refuse parameters of a deferrer that ask for people, where there are none."""
@@ -128,13 +127,12 @@ def check_nobody(
         "n_agents": (n_agents, n_agents is not None and n_agents > 1),  # one may be the classifier
         "target_accuracy": (target_accuracy, target_accuracy is not None),
         "labels": (labels, labels != "truth"),
-        "omega": (omega, omega is not None),
     }
-    does = {"labels": "judges people by each other", "omega": "says who is in which group"}
     for name, (value, asks) in requests.items():
         if asks:
+            does = "judges people by each other" if name == "labels" else "asks for work by people"
             raise ValueError(
-                f"{name}={value!r} {does.get(name, 'asks for work by people')}, but there are no annotations; pass "
+                f"{name}={value!r} {does}, but there are no annotations; pass "
                 "annotations, or y=AnnotatedTarget(y, annotations) where only y gets through. For a classifier alone, "
                 f"leave out {name}."
             )
