@@ -25,7 +25,7 @@ from .._numerics._fusion import Exponents
 from .._numerics._matching import can_match_exactly, match_exactly, match_many
 from .._numerics._matrices import answer_weights, dense_if_small, entries, identity, row_blocks, rows_of
 from .._persistence import Estimator
-from .._rows import same_rows
+from .._rows import rows_of_items, same_rows
 from .._sklearn import (
     StrOptions,
     atomic,
@@ -1338,10 +1338,9 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         if known.all():
             return X, labels, annotations, sample_weight
         rows = np.flatnonzero(known)
-        some = [
-            None if part is None else take_rows(part, rows) for part in (indexable(X)[0], annotations, sample_weight)
-        ]
-        return some[0], labels, *some[1:]
+        sample_weight = None if sample_weight is None else take_rows(sample_weight, rows)
+        annotations = None if annotations is None else rows_of_items(annotations, rows)
+        return take_rows(indexable(X)[0], rows), labels, annotations, sample_weight
 
     def _check_truth(self, X, y):
         """Positions of known labels in `classes_`, and a mask (n,) of their rows."""
