@@ -613,6 +613,41 @@ def test_a_route_gives_label_confidence_and_reason(instance, fitted_once):
     pd.testing.assert_frame_equal(first, estimator.route(X[:20], explain=True))
 
 
+class Counting(LogisticRegression):
+    """A classifier that counts for how many items it is asked for probabilities."""
+
+    n_asked = 0
+
+    def predict_proba(self, X):
+        Counting.n_asked += len(X)
+        return super().predict_proba(X)
+
+
+@each_deferrer
+@pytest.mark.filterwarnings("ignore:.*found nobody")
+def test_an_explanation_asks_the_classifier_once(instance, crowd):
+    estimator = clone(instance.estimator)
+    part = "deferrer__classifier" if "deferrer" in estimator.get_params(deep=False) else "classifier"
+    if not isinstance(estimator.get_params().get(part), LogisticRegression):
+        pytest.skip("its classifier is a net")
+    team = fit(instance, estimator.set_params(**{part: Counting(C=0.1)}), crowd)
+    X, shift, reserve = make_crowd(60, random_state=1).X, team.start_shift(4), team.start_shift(4)
+    if not hasattr(team, "replay"):
+        reserve = team.start_shift(4, X_expected=X)
+    plain = team.route(X, capacity=4)
+    for call in (
+        lambda: team.route(X, explain=True),
+        lambda: team.route(X, capacity=4, explain=True),
+        lambda: shift.route(X, explain=True),
+        lambda: reserve.route(X, explain=True),
+        lambda: team.explain_deferral(X),
+    ):
+        Counting.n_asked = 0
+        call()
+        assert Counting.n_asked == 60
+    pd.testing.assert_frame_equal(team.route(X, capacity=4, explain=True)[["target", "expert"]], plain)
+
+
 @each_deferrer
 @pytest.mark.filterwarnings("ignore:.*found nobody")
 def test_a_shift_remembers_what_each_expert_was_given(instance, fitted_once):

@@ -154,6 +154,7 @@ class Sight(NamedTuple):
 
 GATE_FEATURES = [StrOptions({"X", "proba"}), callable, None]  # constraint of the parameter
 _FUSIONS = "combine", "crowdlab"  # decisions by the classifier and all answers together
+_MANY_PROBABILITIES = 2**24  # 128 MB of them
 _EXAMPLES = {"classifier": "LogisticRegression()", "clusterer": "AnnotatorLDA()"}  # of the parts of a deferrer
 
 
@@ -597,7 +598,10 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         ValueError
             As in `assign_experts`.
         """
-        return self._route(X, *self._assign(X, available, capacity, on_overflow), explain)
+        check_is_fitted(self)
+        items = self._asked_once(X) if explain else self._check_items(X)
+        deferral, assignment = self._assign(items, available, capacity, on_overflow)
+        return self._route(X, items, deferral, assignment, explain)
 
     def start_shift(self, capacity=None, available=None, X_expected=None, n_expected=None):
         """Start a shift, which remembers what each expert has been given while items come one by one or in batches.
@@ -673,7 +677,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             "" where none did.
         """
         check_is_fitted(self)
-        items = self._check_items(X)
+        items = self._asked_once(X)
         scores, proba = self._target_scores(items), self._classifier_proba(items)
         correctness = self._target_right(proba)
         names = [*self.targets_, "classifier"]
@@ -1014,6 +1018,8 @@ class BaseDeferrer(ClassifierMixin, Estimator):
     # Deciding.
 
     def _check_items(self, X, reset=False):
+        if isinstance(X, Items):
+            return X
         if reset:
             self._sight = self._look(X)
         form = self._array_form() if self._sight.net == "X" else None
@@ -1027,6 +1033,13 @@ class BaseDeferrer(ClassifierMixin, Estimator):
                 "numbers of it, such as a TfidfVectorizer, before the deferrer in a Pipeline"
                 + (", or leave gate_features=None." if hasattr(self, "gate_features") else ".")
             ) from error
+
+    def _asked_once(self, X):
+        """Checked items about which the classifier is asked once, unless they are too many to keep what it says."""
+        items = self._check_items(X)
+        if items.proba is None and len(items) * len(self.classes_) <= _MANY_PROBABILITIES:
+            items.proba = self._classifier_proba(items)
+        return items
 
     def _look(self, X):
         """`Sight` of a deferrer that is fitted to `X`."""
@@ -1144,12 +1157,11 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             warn(message + "; the classifier decides them.")
         return deferral, assignment
 
-    def _route(self, X, deferral, assignment, explain):
-        """The route of items by their target codes and experts; arguments as in `route`."""
+    def _route(self, X, items, deferral, assignment, explain):
+        """The route of checked items by their target codes and experts; other arguments as in `route`."""
         route = route_table(self.targets_, self.experts_, deferral, assignment, index_of(X))
         if not explain:
             return route
-        items = self._check_items(X)
         label, reasons = own_labels(self.classifier_, items.given), []
         place, confidence = np.searchsorted(self.classes_, label), np.empty(len(items))
         members = csr_array(self._selection)

@@ -203,7 +203,9 @@ class Shift:
         ValueError
             As in `assign_experts`.
         """
-        return self.team._route(X, *self._assign(X, on_overflow), explain)
+        self._check_roster()
+        items = self.team._asked_once(X) if explain else self.team._check_items(X)
+        return self.team._route(X, items, *self._assign(items, on_overflow), explain)
 
     @available_if(lambda self: hasattr(self.team, "next_expert"))
     def next_expert(self, X, annotations=None):
