@@ -326,6 +326,6 @@ def check_omega(omega, experts):
     totals = omega.sum(1, keepdims=True)
     if (totals <= 0).any():
         raise ValueError(
-            f"omega has zero rows {np.flatnonzero(totals[:, 0] <= 0).tolist()}; give each expert a cluster."
+            f"omega has zero rows {np.flatnonzero(totals[:, 0] <= 0).tolist()}; give each expert a positive membership."
         )
     return omega / totals
