@@ -41,6 +41,7 @@ _KNOWN = {
             "mixture_loss",
             "most_confident_loss",
             "one_vs_all_loss",
+            "realizable_loss",
             "softmax_loss",
         ],
         "sklearn_l2d._torch._modules": ["AgnosticRejector", "Behaviours", "RoleRejector", "Single", "build_ensemble"],

@@ -2,19 +2,19 @@
 
 import numpy as np
 
-from ._encoding import is_frame, some
+from ._encoding import as_frame, factorize, some
 from ._long_tables import COLUMNS
-from ._sklearn import warn
+from ._sklearn import count_rows, take_rows, warn
 from ._votes import Votes
 
 
 def same_rows(**tables):
     """Tables with their rows in the order of the first one that has ids.
 
-    The index of a pandas object, and the tasks of votes, are ids; tables without ids are taken by position. The same
-    ids in another order are matched, other ids are refused. Numbers 0, 1, ... are what pandas gives to tables without
-    ids, and splitting leaves increasing ones of them, so that they say nothing beside other ids. Ids that repeat are
-    taken by position if they are the same.
+    The index of a pandas object, and the tasks of votes and long tables, are ids; tables without ids are taken by
+    position. The same ids in another order are matched, other ids are refused. Numbers 0, 1, ... are what pandas gives
+    to tables without ids, and splitting leaves increasing ones of them, so that they say nothing beside other ids. Ids
+    that repeat are taken by position if they are the same. A long table follows the others: its order says nothing.
 
     Parameters
     ----------
@@ -31,8 +31,10 @@ def same_rows(**tables):
     ValueError
         If ids differ, or repeat in another order.
     """
+    tables = {name: as_frame(table) if _is_long(table) else table for name, table in tables.items()}
     found = {name: _ids(table) for name, table in tables.items()}
     found = {name: ids for name, ids in found.items() if ids is not None and len(ids)}
+    found = {name: found[name] for name in sorted(found, key=lambda name: _is_long(tables[name]))}
     if len(found) < 2:
         return list(tables.values())
     known = None
@@ -56,13 +58,44 @@ def _ids(table):
     table = getattr(table, "annotations", table) if isinstance(table, np.ndarray) else table  # an AnnotatedTarget
     if isinstance(table, Votes):
         return table.tasks
-    if not has_index(table) or (is_frame(table) and set(COLUMNS) <= set(table.columns)):  # a row is an answer there
-        return None
-    return table.index
+    if _is_long(table):
+        return _items(table)[0]
+    return table.index if has_index(table) else None
+
+
+def _is_long(table):
+    """Whether a row of a table is an answer."""
+    return set(COLUMNS) <= set(getattr(table, "column_names", None) or getattr(table, "columns", ()))
+
+
+def _items(table):
+    """Ids of the items of a long table, in the order in which it becomes votes, and the item of each row."""
+    task = table[COLUMNS[0]]
+    plain = isinstance(task.dtype, np.dtype) and task.dtype.kind not in "mM"
+    ids, item = factorize(task.to_numpy() if plain else task.astype(object).to_numpy())
+    names = np.empty(len(ids), dtype=object)
+    names[:] = ids
+    return names, item
 
 
 def _take(table, order):
+    if _is_long(table):
+        rows = np.argsort(np.argsort(order)[_items(table)[1]], kind="stable")
+        return table.iloc[rows].astype({COLUMNS[0]: object})  # of objects, the first one becomes the first item
     return table.iloc[order] if has_index(table) else table[order]
+
+
+def rows_of_items(table, rows):
+    """Rows of items, by increasing positions, of a table that has one for each item or for each answer."""
+    if not _is_long(table):
+        return take_rows(table, rows)
+    table = as_frame(table)
+    return table.iloc[np.flatnonzero(np.isin(_items(table)[1], rows))]
+
+
+def n_items(table):
+    """Number of items of a table that has a row for each item or for each answer."""
+    return len(_items(as_frame(table))[0]) if _is_long(table) else count_rows(table)
 
 
 def _order(name, ids, known_name, known):

@@ -10,7 +10,7 @@ from sklearn.utils.validation import column_or_1d
 
 from ._by_name import are_numbers, expert_places
 from ._encoding import as_frame, check_row_count, is_frame, known_labels, label_array, plain_text, some, unseen_labels
-from ._rows import same_rows
+from ._rows import n_items, rows_of_items, same_rows
 from ._sklearn import check_weights, count_rows, take_rows, warn
 from ._votes import Votes, make_votes, placed
 
@@ -81,13 +81,16 @@ def weighted_rows(X, y, annotations, sample_weight):
     """Rows of a fit, already matched, without those of weight 0, and their weights; None if `sample_weight` is None."""
     if sample_weight is None:
         return X, y, annotations, None
-    *_, sample_weight = same_rows(X=X, y=y, annotations=annotations, sample_weight=sample_weight)
+    *_, annotations, sample_weight = same_rows(X=X, y=y, annotations=annotations, sample_weight=sample_weight)
     weight = check_weights(sample_weight, X)
     if (weight > 0).all():
         return X, y, annotations, weight
-    check_consistent_length(X, y, annotations)
+    check_consistent_length(X, y)
     rows = np.flatnonzero(weight)
-    return *(None if part is None else take_rows(part, rows) for part in (X, y, annotations)), weight[rows]
+    if annotations is not None:
+        check_row_count(range(n_items(annotations)), len(weight), "annotations")
+        annotations = rows_of_items(annotations, rows)
+    return *(None if part is None else take_rows(part, rows) for part in (X, y)), annotations, weight[rows]
 
 
 def row_weights(class_weight, y, sample_weight=None):

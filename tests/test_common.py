@@ -613,6 +613,41 @@ def test_a_route_gives_label_confidence_and_reason(instance, fitted_once):
     pd.testing.assert_frame_equal(first, estimator.route(X[:20], explain=True))
 
 
+class Counting(LogisticRegression):
+    """A classifier that counts for how many items it is asked for probabilities."""
+
+    n_asked = 0
+
+    def predict_proba(self, X):
+        Counting.n_asked += len(X)
+        return super().predict_proba(X)
+
+
+@each_deferrer
+@pytest.mark.filterwarnings("ignore:.*found nobody")
+def test_an_explanation_asks_the_classifier_once(instance, crowd):
+    estimator = clone(instance.estimator)
+    part = "deferrer__classifier" if "deferrer" in estimator.get_params(deep=False) else "classifier"
+    if not isinstance(estimator.get_params().get(part), LogisticRegression):
+        pytest.skip("its classifier is a net")
+    team = fit(instance, estimator.set_params(**{part: Counting(C=0.1)}), crowd)
+    X, shift, reserve = make_crowd(60, random_state=1).X, team.start_shift(4), team.start_shift(4)
+    if not hasattr(team, "replay"):
+        reserve = team.start_shift(4, X_expected=X)
+    plain = team.route(X, capacity=4)
+    for call in (
+        lambda: team.route(X, explain=True),
+        lambda: team.route(X, capacity=4, explain=True),
+        lambda: shift.route(X, explain=True),
+        lambda: reserve.route(X, explain=True),
+        lambda: team.explain_deferral(X),
+    ):
+        Counting.n_asked = 0
+        call()
+        assert Counting.n_asked == 60
+    pd.testing.assert_frame_equal(team.route(X, capacity=4, explain=True)[["target", "expert"]], plain)
+
+
 @each_deferrer
 @pytest.mark.filterwarnings("ignore:.*found nobody")
 def test_a_shift_remembers_what_each_expert_was_given(instance, fitted_once):
@@ -642,6 +677,23 @@ def test_a_shift_remembers_what_each_expert_was_given(instance, fitted_once):
         assert_array_equal((shift.served_ - before).iloc[1:], 0)
         with pytest.raises(ValueError, match="available has shape"):
             shift.available = [True]
+
+
+@each_deferrer
+def test_a_shift_keeps_a_reserve_or_says_why_not(instance, fitted_once):
+    estimator, coming, X = fitted_once(instance), make_crowd(100, random_state=1).X, make_crowd(30, random_state=2).X
+    capacity = np.arange(estimator.n_experts_)
+    if hasattr(estimator, "replay") and not hasattr(estimator, "next_expert"):
+        with pytest.raises(ValueError, match="chooses several people about an item at once; leave out X_expected"):
+            estimator.start_shift(capacity, X_expected=coming)
+        return
+    shift = estimator.start_shift(capacity, available={0: False}, X_expected=coming, n_expected=30)
+    routes = [shift.route(X[[row]], explain=True) for row in range(30)]
+    who = pd.concat(routes)["expert"].to_numpy()
+    assert_array_equal(shift.served_, [(who == name).sum() for name in estimator.experts_])
+    assert (shift.served_ <= capacity).all()
+    assert shift.served_[0] == 0
+    assert (estimator.predict_deferral(X)[who != "classifier"] >= 0).all()
 
 
 @each_deferrer

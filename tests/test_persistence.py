@@ -1,5 +1,6 @@
 """Files without pickle, and versions in pickles; `test_common.py` saves every estimator."""
 
+import contextlib
 import copy
 import json
 import os
@@ -13,20 +14,22 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from _instances import make_crowd
+from _instances import INSTANCES, fit, make_crowd
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from sklearn_l2d import AnnotatorLDA, ClusterDeferral, _persistence, load, save
+from sklearn_l2d._sklearn import StrOptions
 from sklearn_l2d.crowd import NetClassifier
 from sklearn_l2d.deferral import ConfidenceDeferral
 
-pytest.importorskip("skops", reason="skops is in the extras named save and test")
+skops = pytest.importorskip("skops.io", reason="skops is in the extras named save and test")
 
 # the cheap instances train for three epochs, which may leave two clusters alike
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -109,6 +112,33 @@ def test_what_is_known_to_be_safe_exists_and_is_no_module():
         module, _, name = name.rpartition(".")
         value = getattr(pytest.importorskip(module), name)
         assert (value.__module__, value.__name__) == (module, name)  # not what the module imports from another one
+
+
+def options(estimator):
+    """Names and values of the parameters that take one of a few words, or True and False, beside those that are set."""
+    for name, constraints in estimator._parameter_constraints.items():
+        words = set().union(*(each.options for each in constraints if isinstance(each, StrOptions)))
+        words |= {True, False} if "boolean" in constraints else set()
+        if name not in ("device", "input"):  # what the machine has, and what `fit` is given
+            yield from ((name, word) for word in sorted(words - {getattr(estimator, name)}, key=str))
+
+
+ONE_OF_EACH = list({type(instance.estimator): instance for instance in reversed(INSTANCES)}.values())[::-1]
+BESIDE = {"joint_classifier": {"classifier": None}}  # what an option needs of another parameter
+
+
+@pytest.mark.parametrize("instance", ONE_OF_EACH, ids=lambda instance: type(instance.estimator).__name__)
+def test_whatever_option_is_taken_can_be_loaded(instance):
+    people = [make_crowd(30), make_crowd(30, n_experts=1), make_crowd(30, labels=(0, 1))]
+    for name, value in options(instance.estimator):
+        estimator = clone(instance.estimator).set_params(**{name: value}, **BESIDE.get(name, {}))
+        for crowd in people:  # some options are for one expert, and some for two classes
+            with contextlib.suppress(ValueError):
+                fit(instance, estimator, crowd)
+                break
+        check_is_fitted(estimator)
+        held = set(skops.get_untrusted_types(data=skops.dumps(estimator)))
+        assert held <= _persistence._KNOWN, name
 
 
 def test_what_cannot_be_saved_is_named_and_the_older_file_stays(team, file):

@@ -15,7 +15,7 @@ from .._annotated_target import matched_target
 from .._anonymous import are_named
 from .._by_name import check_available, check_capacity, expert_places
 from .._encoding import as_frame, is_frame, known_labels
-from .._items import check_items, kind_of_items, made_features
+from .._items import Items, check_items, kind_of_items, made_features
 from .._numerics._answer_model import fit_counts
 from .._numerics._answers import expected_correctness
 from .._numerics._assignment import assign_members
@@ -23,7 +23,7 @@ from .._numerics._crowdlab import crowdlab_proba, fit_crowdlab
 from .._numerics._fusion import Exponents
 from .._numerics._matrices import answer_weights, dense_if_small, entries, identity, row_blocks
 from .._persistence import Estimator
-from .._rows import same_rows
+from .._rows import rows_of_items, same_rows
 from .._sklearn import (
     atomic,
     atomic_fit,
@@ -75,6 +75,7 @@ from ._shift import Shift
 from ._team import Sight, Team
 
 _FUSIONS = "combine", "crowdlab"  # decisions by the classifier and all answers together
+_MANY_PROBABILITIES = 2**24  # 128 MB of them
 _EXAMPLES = {"classifier": "LogisticRegression()", "clusterer": "AnnotatorLDA()"}  # of the parts of a deferrer
 
 
@@ -517,7 +518,10 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         ValueError
             As in `assign_experts`.
         """
-        return self._route(X, *self._assign(X, available, capacity, on_overflow), explain)
+        check_is_fitted(self)
+        items = self._asked_once(X) if explain else self._check_items(X)
+        deferral, assignment = self._assign(items, available, capacity, on_overflow)
+        return self._route(X, items, deferral, assignment, explain)
 
     def start_shift(self, capacity=None, available=None, X_expected=None, n_expected=None):
         """Start a shift, which remembers what each expert has been given while items come one by one or in batches.
@@ -593,7 +597,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             "" where none did.
         """
         check_is_fitted(self)
-        items = self._check_items(X)
+        items = self._asked_once(X)
         scores, proba = self._target_scores(items), self._classifier_proba(items)
         correctness = self._target_right(proba)
         names = [*self.targets_, "classifier"]
@@ -934,6 +938,8 @@ class BaseDeferrer(ClassifierMixin, Estimator):
     # Deciding.
 
     def _check_items(self, X, reset=False):
+        if isinstance(X, Items):
+            return X
         if reset:
             self._sight = self._look(X)
         form = self._array_form() if self._sight.net == "X" else None
@@ -947,6 +953,13 @@ class BaseDeferrer(ClassifierMixin, Estimator):
                 "numbers of it, such as a TfidfVectorizer, before the deferrer in a Pipeline"
                 + (", or leave gate_features=None." if hasattr(self, "gate_features") else ".")
             ) from error
+
+    def _asked_once(self, X):
+        """Checked items about which the classifier is asked once, unless they are too many to keep what it says."""
+        items = self._check_items(X)
+        if items.proba is None and len(items) * len(self.classes_) <= _MANY_PROBABILITIES:
+            items.proba = self._classifier_proba(items)
+        return items
 
     def _look(self, X):
         """`Sight` of a deferrer that is fitted to `X`."""
@@ -1064,12 +1077,11 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             warn(message + "; the classifier decides them.")
         return deferral, assignment
 
-    def _route(self, X, deferral, assignment, explain):
-        """The route of items by their target codes and experts; arguments as in `route`."""
+    def _route(self, X, items, deferral, assignment, explain):
+        """The route of checked items by their target codes and experts; other arguments as in `route`."""
         route = route_table(self.targets_, self.experts_, deferral, assignment, index_of(X))
         if not explain:
             return route
-        items = self._check_items(X)
         label, reasons = own_labels(self.classifier_, items.given), []
         place, confidence = np.searchsorted(self.classes_, label), np.empty(len(items))
         members = csr_array(self._selection)
@@ -1107,6 +1119,8 @@ class BaseDeferrer(ClassifierMixin, Estimator):
 
     def _right_of_all(self, items, proba, target):
         """Probability (n, n_experts) that each expert is right if they decide items (n, C) for these targets."""
+        if self._by_class:
+            return proba @ self._correctness.T
         return self.predict_expert_correctness(items.given)
 
     def _vote(self, deferral, votes):
@@ -1179,10 +1193,9 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         if known.all():
             return X, labels, annotations, sample_weight
         rows = np.flatnonzero(known)
-        some = [
-            None if part is None else take_rows(part, rows) for part in (indexable(X)[0], annotations, sample_weight)
-        ]
-        return some[0], labels, *some[1:]
+        sample_weight = None if sample_weight is None else take_rows(sample_weight, rows)
+        annotations = None if annotations is None else rows_of_items(annotations, rows)
+        return take_rows(indexable(X)[0], rows), labels, annotations, sample_weight
 
     def _check_truth(self, X, y):
         """Positions of known labels in `classes_`, and a mask (n,) of their rows."""

@@ -51,7 +51,7 @@ def fit_clusterer(clusterer, X, votes, seed, sample_weight=None):
 
 
 def expert_membership(clusterer, X, votes):
-    """Membership (M, K) of the annotators of votes; the clusters' weights for those without any."""
+    """Membership (M, K) of the annotators of votes; the behaviours' weights for those without any."""
     votes = votes.among(clusterer.classes_)  # a frozen clusterer can learn nothing from the others
     membership = np.tile(clusterer.cluster_weights_, (len(votes.annotators), 1))
     heard = np.unique(votes.annotator)

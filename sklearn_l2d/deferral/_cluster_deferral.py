@@ -1,4 +1,4 @@
-"""Learning to defer to clusters of experts: groups of experts, and the deferrer."""
+"""Learning to defer to groups of experts: how they form, and the deferrer."""
 
 import numbers
 from typing import ClassVar, NamedTuple
@@ -27,9 +27,9 @@ class Grouping(NamedTuple):
     ----------
     kind : {"profile", "soft", "hard"}
     uses_membership : bool
-        Whether the rule uses the memberships in clusters; always True for "soft" and "hard".
+        Whether the rule uses the memberships in behaviours; always True for "soft" and "hard".
     keep : ndarray of shape (n_targets,)
-        Clusters that became targets, for "soft" and "hard".
+        Behaviours that became targets, for "soft" and "hard".
     centers : ndarray of shape (n_targets, n_coordinates)
         Coordinates of the groups, for "profile".
     scale : ndarray of shape (n_classes,)
@@ -50,7 +50,7 @@ class Grouping(NamedTuple):
         correctness : ndarray of shape (M, n_classes)
             Correctness of the experts on each class.
         membership : ndarray of shape (M, K)
-            Memberships of the experts in the clusters.
+            Memberships of the experts in the behaviours.
         """
         if self.kind == "profile":
             coordinates = self.coordinates(correctness, membership)
@@ -58,7 +58,7 @@ class Grouping(NamedTuple):
             return np.eye(len(self.centers))[nearest]
         chosen = np.eye(membership.shape[1])[membership.argmax(1)] if self.kind == "hard" else membership
         kept = chosen[:, self.keep]
-        # an expert who belongs only to dropped clusters joins the kept cluster of the largest membership
+        # an expert who belongs only to dropped behaviours joins the kept one of the largest membership
         homeless = kept.sum(1) <= 0
         kept[homeless] = np.eye(len(self.keep))[membership[homeless][:, self.keep].argmax(1)]
         return kept / kept.sum(1, keepdims=True)
@@ -75,14 +75,14 @@ def make_grouping(kind, n_groups, correctness, seen, membership, uses_membership
     Parameters
     ----------
     kind : {"profile", "soft", "hard"}
-        Groups of experts with a similar correctness per class, or clusters, by the memberships or by their largest
+        Groups of experts with a similar correctness per class, or by behaviours, by the memberships or by their largest
         entry (L2D-Clusters 3.3).
     n_groups : int
         Largest number of profile groups.
     correctness, seen : ndarrays of shape (n_experts, n_classes)
         Correctness of the experts on each class, and their numbers of answers.
     membership : ndarray of shape (n_experts, K)
-        Memberships of the experts in the clusters.
+        Memberships of the experts in the behaviours.
     uses_membership : bool
         Whether "profile" uses the memberships.
     random_state : int

@@ -108,20 +108,33 @@ def share_bounds(coverage, workload, cluster_workload, experts, target_names):
     return ShareBounds(*targets.T.copy(), *people.T.copy())
 
 
-def check_nobody(coverage=None, workload=None, cluster_workload=None, answers=None, **others):
-    """Refuse parameters of a deferrer that ask for work by people, where there are none."""
+def check_nobody(
+    coverage=None,
+    workload=None,
+    cluster_workload=None,
+    answers=None,
+    n_agents=None,
+    target_accuracy=None,
+    labels="truth",
+    **others,
+):
+    """Refuse parameters of a deferrer that ask for people, where there are none."""
     requests = {
         "coverage": (coverage, share_bounds(coverage, None, None, [], []).target_upper[-1] < 1),
         "workload": (workload, workload is not None),
         "cluster_workload": (cluster_workload, cluster_workload is not None),
         "answers": (answers, answers is not None and answers > 0),
+        "n_agents": (n_agents, n_agents is not None and n_agents > 1),  # one may be the classifier
+        "target_accuracy": (target_accuracy, target_accuracy is not None),
+        "labels": (labels, labels != "truth"),
     }
     for name, (value, asks) in requests.items():
         if asks:
+            does = "judges people by each other" if name == "labels" else "asks for work by people"
             raise ValueError(
-                f"{name}={value!r} asks for work by people, but there are no annotations; pass annotations, or "
-                "y=AnnotatedTarget(y, annotations) where only y gets through. For a classifier alone, leave out "
-                f"{name}."
+                f"{name}={value!r} {does}, but there are no annotations; pass "
+                "annotations, or y=AnnotatedTarget(y, annotations) where only y gets through. For a classifier alone, "
+                f"leave out {name}."
             )
 
 
@@ -313,6 +326,6 @@ def check_omega(omega, experts):
     totals = omega.sum(1, keepdims=True)
     if (totals <= 0).any():
         raise ValueError(
-            f"omega has zero rows {np.flatnonzero(totals[:, 0] <= 0).tolist()}; give each expert a cluster."
+            f"omega has zero rows {np.flatnonzero(totals[:, 0] <= 0).tolist()}; give each expert a positive membership."
         )
     return omega / totals

@@ -204,7 +204,9 @@ class Shift:
         ValueError
             As in `assign_experts`.
         """
-        return self.team._route(X, *self._assign(X, on_overflow), explain)
+        self._check_roster()
+        items = self.team._asked_once(X) if explain else self.team._check_items(X)
+        return self.team._route(X, items, *self._assign(items, on_overflow), explain)
 
     @available_if(lambda self: hasattr(self.team, "next_expert"))
     def next_expert(self, X, annotations=None):
@@ -275,7 +277,8 @@ class Shift:
     def _gain(self, items, deferral):
         """Expected gain (n, n_experts) of each expert over the classifier, -inf where the item is not for people."""
         team = self.team
-        gain = team.predict_expert_correctness(items.given) - team._classifier_proba(items).max(1)[:, None]
+        proba = team._classifier_proba(items)
+        gain = team._right_of_all(items, proba, deferral) - proba.max(1)[:, None]
         gain[deferral < 0] = -np.inf
         gain[:, team.requested_bounds_.expert_upper[:-1] <= 0] = -np.inf
         return gain

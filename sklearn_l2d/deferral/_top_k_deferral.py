@@ -74,8 +74,9 @@ class TopKDeferral(FixedPanelDeferrer):
         Mean number of answers per item. They go where they are worth most: many items need none.
 
     n_agents : int, default=None
-        The same k for all items, at least 1: the k agents of the largest scores are consulted. They are k experts, or
-        k - 1 of them and the classifier where it is among the k. None stands for k(x).
+        The same k for all items, from 1 to the number of experts and the classifier: the k agents of the largest scores
+        are consulted. They are k experts, or k - 1 of them and the classifier where it is among the k. None stands for
+        k(x).
 
     consultation_cost : float, array-like of shape (n_experts,), mapping or None, default=None
         Cost of asking an expert, in units of one error: one cost for all experts, one per expert, or a mapping from
@@ -318,6 +319,18 @@ class TopKDeferral(FixedPanelDeferrer):
             raise ValueError(
                 f"n_agents={self.n_agents} fixes the number of agents of every item, but answers={self.answers:g} asks "
                 "for a mean number of answers; leave n_agents or answers out."
+            )
+        if self.n_agents is None or not self.n_experts_:
+            return
+        if self.n_agents > self.n_experts_ + 1:
+            raise ValueError(
+                f"n_agents={self.n_agents}, but with the classifier there are {self.n_experts_ + 1} agents; change it, "
+                "or the experts."
+            )
+        if self.max_answers is not None and self.n_agents > self.max_answers + 1:
+            raise ValueError(
+                f"n_agents={self.n_agents} asks {self.n_agents - 1} or {self.n_agents} people about every item, but "
+                f"max_answers={self.max_answers}; change one of them."
             )
 
     def _array_form(self):

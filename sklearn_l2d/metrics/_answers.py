@@ -79,7 +79,7 @@ def answers_accuracy_curve(panels, X, y, annotations=None):
     for panel in panels:
         check_all_known(y, getattr(panel, "unlabeled_label", None), "answers_accuracy_curve")
     y = column_or_1d(y)
-    check_consistent_length(X, y, annotations)
+    check_consistent_length(X, y)
     points = []
     for panel in panels:
         replay = panel.replay(X, annotations)

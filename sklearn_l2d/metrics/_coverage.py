@@ -209,8 +209,8 @@ def _marker(y_true, annotations, missing_label):
 def _correctness(y_true, y_classifier, annotations, missing_label):
     """Votes of the experts, which of them are right, and where the classifier is."""
     y_true, y_classifier = column_or_1d(y_true), column_or_1d(y_classifier)
-    check_consistent_length(y_true, y_classifier, annotations)
     votes = make_votes(annotations, None, missing_label)
+    check_consistent_length(y_true, y_classifier, votes)
     position = {label: code for code, label in enumerate(votes.classes.tolist())}
     truth = np.array([position.get(label, -2) for label in y_true.tolist()], dtype=np.intp)
     return votes, votes.label == truth[votes.item], y_classifier == y_true

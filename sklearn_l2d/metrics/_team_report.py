@@ -75,7 +75,7 @@ def team_report(estimator, X, y, annotations=None, *, sample_weight=None):
             "and answers_accuracy_curve tell how well it does."
         )
     y, annotations = matched_target(X, y, annotations)
-    *_, sample_weight = same_rows(X=X, sample_weight=sample_weight)
+    *_, sample_weight = same_rows(X=X, y=y, sample_weight=sample_weight)
     check_consistent_length(X, y, sample_weight)
     labels, known = check_truth(y, len(y), deferrer.unlabeled_label)
     if not known.any():

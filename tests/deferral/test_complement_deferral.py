@@ -179,6 +179,21 @@ def test_somebody_else_joins_the_classifier_if_whoever_was_chosen_is_away(fitted
     )
 
 
+def test_a_reserve_goes_by_what_both_together_gain(fitted):
+    """An answer that is joined gains as often as it changes a label, by Bayes' rule; her label alone gains less."""
+    sure = fitted.predict_team_proba(NEW_X, np.full_like(NEW_ANSWERS, -1)).max(1)
+    for target, joins in ((0, False), (4, True)):
+        team = forced(fitted, target)
+        shift = team.start_shift(10, X_expected=NEW_X)
+        gain = shift._gain(team._check_items(NEW_X), team.predict_deferral(NEW_X))
+        for m, name in enumerate(NAMES):
+            column = f"expected correctness of {name}" + " with classifier" * joins
+            assert_allclose(gain[:, m], fitted.explain_deferral(NEW_X)[column] - sure, atol=1e-9)
+        who = shift.assign_experts(NEW_X[:200])
+        assert (gain[:200][np.arange(200), who][who >= 0] > 0).all()
+        assert joins <= (who >= 0).any()
+
+
 def test_joint_labels_have_the_least_expected_cost(make):
     cost = np.array([[0, 1, 1], [1, 0, 1], [9, 9, 0.0]])
     deferrer = make(error_cost=cost).fit(X, Y, GAPS)

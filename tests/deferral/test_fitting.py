@@ -144,7 +144,15 @@ def test_bounds_that_are_taken_back_are_gone(instance):
     np.testing.assert_allclose(getattr(free, "prices_", 0.0), getattr(fresh, "prices_", 0.0))
 
 
-REQUESTS = {"coverage": [0.5, (0.2, 0.6)], "workload": [(0, 0.5)], "cluster_workload": [(0, 0.5)], "answers": [0.5]}
+REQUESTS = {
+    "coverage": [0.5, (0.2, 0.6)],
+    "workload": [(0, 0.5)],
+    "cluster_workload": [(0, 0.5)],
+    "answers": [0.5],
+    "n_agents": [2],
+    "target_accuracy": [0.9],
+    "labels": ["crowdlab"],
+}
 
 
 @pytest.mark.parametrize("instance", of_kind("deferrer"), ids=str)
@@ -157,7 +165,7 @@ def test_requests_for_people_without_annotations_are_refused(instance):
                 forgetful.set_params(consultation_cost=None)  # a price and a budget exclude one another
             if isinstance(forgetful.get_params().get("classifier"), LogisticRegression):
                 forgetful.set_params(classifier=Untouched())
-            with pytest.raises(ValueError, match=rf"{name}=.* asks for work by people, but there are no annotations"):
+            with pytest.raises(ValueError, match=rf"^{name}=.*, but there are no annotations; .*out {name}\.$"):
                 forgetful.fit(crowd.X, crowd.y)
             assert not hasattr(forgetful, "n_features_in_")
     alone = without_people(instance.estimator).fit(crowd.X, crowd.y)

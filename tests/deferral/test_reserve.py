@@ -5,11 +5,11 @@ import pickle
 import numpy as np
 import pytest
 from _instances import make_crowd
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_l2d.datasets import load_digits_crowd
-from sklearn_l2d.deferral import ConfidenceDeferral, ConformalDeferral, PanelDeferral
+from sklearn_l2d.deferral import ConfidenceDeferral, ConformalDeferral, OneStageDeferral, PanelDeferral, RankedDeferral
 from sklearn_l2d.deferral._shift import Reserve
 
 
@@ -80,6 +80,24 @@ def test_a_reserve_gains_where_time_is_short(team):
             plain = worth(team.start_shift(capacity))
         gained.append(worth(team.start_shift(capacity, X_expected=coming, n_expected=n)) - plain)
     assert np.mean(gained) > 0
+
+
+@pytest.mark.parametrize("ranked", [False, True])
+def test_a_team_without_estimates_of_its_net_goes_by_answers_per_class(ranked):
+    crowd, X = make_crowd(200, n_experts=1), make_crowd(60, random_state=2).X
+    team = OneStageDeferral("realizable", hidden_layer_sizes=(4,), lr=0.1, max_epochs=10, random_state=0)
+    team = RankedDeferral(team, coverage=0.5, random_state=0) if ranked else team
+    team.fit(crowd.X, crowd.y, annotations=crowd.annotations)
+    shift = team.start_shift(5, X_expected=crowd.X, n_expected=60)
+    who = np.concatenate([shift.assign_experts(X[[row]]) for row in range(60)])
+    assert shift.served_[0] == (who == 0).sum()
+    # by hand: how often she is right about each class, weighted by the classifier's probabilities
+    one = team.deferrer_ if ranked else team
+    expected = one.predict_proba(X) @ one._correctness[0] - one.predict_proba(X).max(1)
+    deferred = team.predict_deferral(X) >= 0
+    assert deferred.any()
+    gain = shift._gain(team._check_items(X), team.predict_deferral(X))[:, 0]
+    assert_allclose(gain, np.where(deferred, expected, -np.inf), atol=1e-6)
 
 
 def test_what_a_reserve_needs(team):

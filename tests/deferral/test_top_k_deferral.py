@@ -213,6 +213,12 @@ def test_without_experts_the_classifier_is_all_there_is():
 def test_what_is_wrong_is_said_before_any_work(team):
     X, y, annotations = make_regions(50)
     endless = {"max_epochs": 10**9}
+    for k, most, words in (
+        (annotations.shape[1] + 2, None, "with the classifier there are"),
+        (3, 1, "n_agents=3 asks 2 or 3 people about every item, but max_answers=1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            TopKDeferral(n_agents=k, max_answers=most, **endless).fit(X, y, annotations=annotations)
     with pytest.raises(ValueError, match="n_agents=2 fixes the number of agents"):
         TopKDeferral(n_agents=2, answers=1.0, **endless).fit(X, y, annotations=annotations)
     with pytest.raises(ValueError, match="n_agents=2 fixes the number of agents"):
