@@ -1,6 +1,6 @@
 """Accuracy and calibration of labels fused from the classifier and a few random answers to every item.
 
-    python benchmarks/answer_model.py --seeds 5 > benchmarks/results/answer_model.md
+    python benchmarks/answer_model.py > benchmarks/results/answer_model.md
 
 An item counts at T answers if T experts or more answered it. Excess is mean confidence minus accuracy.
 """

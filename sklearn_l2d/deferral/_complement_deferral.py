@@ -391,7 +391,9 @@ class ComplementDeferral(ProbabilisticDeferral):
 
     def _set_target_correctness(self):
         super()._set_target_correctness()
-        self._answering = answering_likelihood(self._how_they_answer()) if self._joins else None
+        # beside a given classifier, nobody uses this before all answers are counted
+        ready = self.joint_classifier or self._roster.answering is not None
+        self._answering = answering_likelihood(self._how_they_answer()) if self._joins and ready else None
 
     def _known_at_fit(self, proba):
         right = super()._known_at_fit(proba)
