@@ -16,6 +16,7 @@ from ..deferral import (
     ProbabilisticDeferral,
     RandomExpertDeferral,
     SemiSupervisedDeferral,
+    TopKDeferral,
     TwoStageDeferral,
 )
 
@@ -85,6 +86,7 @@ def _groups(world, n_groups=4, **options):
 
 
 _GROUPS = ({"n_groups": 4}, {"n_groups": 8}, {"n_groups": 16}, {"n_groups": 8} | _LONG)
+_PICCE = "most_confident_correct"
 _LOOSE = {"role": "baseline", "controlled": False}
 
 METHODS = {
@@ -111,6 +113,14 @@ METHODS = {
         partial(_joint, OneStageDeferral, surrogate="ova"), _TRAININGS, 3, paper_name="one-stage", joint=True,
         specific=True, **_LOOSE,
     ),
+    "one-stage, softmax, PiCCE": Method(
+        partial(_joint, OneStageDeferral, surrogate="softmax", experts=_PICCE), _TRAININGS, 3, joint=True,
+        specific=True, **_LOOSE,
+    ),
+    "one-stage, ova, PiCCE": Method(
+        partial(_joint, OneStageDeferral, surrogate="ova", experts=_PICCE), _TRAININGS, 0, joint=True,
+        specific=True, **_LOOSE,
+    ),
     "two-stage": Method(
         partial(_shared, TwoStageDeferral), _TRAININGS, 1, paper_name="two-stage", specific=True, **_LOOSE
     ),
@@ -120,6 +130,13 @@ METHODS = {
     "population": Method(
         partial(_joint, PopulationDeferral), _TRAININGS, 1, paper_name="population", joint=True, **_LOOSE
     ),
+    "population, attention": Method(
+        partial(_joint, PopulationDeferral, pooling="attention"), _TRAININGS, 1, joint=True, **_LOOSE
+    ),
+    "top k, one agent": Method(
+        partial(_shared, TopKDeferral, n_agents=1, gate_features="proba"), _TRAININGS, 3, specific=True, **_LOOSE
+    ),
+    "expert-agnostic, roles": Method(partial(_shared, ExpertAgnosticDeferral, state="role"), _TRAININGS, 0, **_LOOSE),
     "expert-agnostic": Method(partial(_shared, ExpertAgnosticDeferral), _TRAININGS, 3, **_LOOSE),
     "confidence": Method(partial(_shared, ConfidenceDeferral), specific=True),
     "best expert": Method(partial(_shared, BestExpert), role="reference", controlled=False),
