@@ -1,8 +1,9 @@
 """What is true, from votes alone: consensus labels with probabilities, and how far each annotator can be trusted.
 
 :class:`HierarchicalDawidSkene` is recommended where nothing is known of a crowd: on 14 crowds that have labels only it
-had the best mean rank, and was never more than .003 below a majority whose ties are shared. :class:`DawidSkene` gains
-more where annotators are independent given the truth; where most of them are wrong alike, trust the majority.
+had the best mean rank, and was never more than .003 below a majority whose ties are shared. On 19 others it was up to
+.055 below, where most people were wrong alike; :class:`WeightedMajorityVote` never lost more than .011 on any of the
+33. :class:`DawidSkene` gains more where annotators are independent given the truth.
 """
 
 from ._active_crowdsourcing import ActiveCrowdsourcing
