@@ -66,8 +66,9 @@ class CrowdLayerClassifier(CrowdNetClassifier):
     An annotator's answer has the probabilities ``softmax(W_m log f(x) + b_m)``; all maps start as the identity, under
     which the net learns from all answers alike (crowd tutorial, part II). Corrected: the maps are applied to
     log-probabilities. On probabilities, as published, the identity is not the net itself, and no answer would be more
-    probable than ``e / (e + n_classes - 1)``.
-
+    probable than ``e / (e + n_classes - 1)``. That bound also keeps the net from following wrong answers: the published
+    form is more accurate where people are poor (.62 against .47 on the features of CIFAR-10 with simulated people),
+    and less so on music_genre (.53 against .60). Where people may be poor, take another method.
 
     Parameters
     ----------
