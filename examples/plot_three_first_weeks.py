@@ -152,8 +152,7 @@ gate = ClusterDeferral(
 ).fit(images(known), crowd.y_identified, annotations=crowd.annotations)
 
 shift = gate.start_shift(capacity=60)
-queue = np.split(images(waiting), len(waiting))
-who = np.concatenate([shift.assign_experts(image) for image in queue])
+who = np.concatenate([shift.assign_experts(image[None]) for image in images(waiting)])
 served = np.bincount(who[who >= 0], minlength=6)
 given = np.full((300, 6), -1)
 given[who >= 0, who[who >= 0]] = crowd.annotations_test[who >= 0, who[who >= 0]]

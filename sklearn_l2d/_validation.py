@@ -323,7 +323,7 @@ def answers_among(annotations, classes, missing_label=None, *, unknown):
     )
     if unknown == "left out":
         return votes.among(classes)
-    return votes._with(votes.item, votes.annotator, code[votes.label], classes=np.array([*place, _UNKNOWN], object))
+    return votes.with_labels(code[votes.label], np.array([*place, _UNKNOWN], object))
 
 
 def check_answers(annotations, X, deferrer, method, unknown="left out"):

@@ -224,6 +224,32 @@ class Votes:
         """
         return self._with(self.item[answers], self.annotator[answers], self.label[answers])
 
+    def with_labels(self, label, classes=None):
+        """Other labels of the same answers.
+
+        Parameters
+        ----------
+        label : ndarray of int of shape (n_answers,)
+            Class position of each answer.
+        classes : ndarray of shape (n_classes,), default=None
+            Class labels that the positions count; by default they stay as they are.
+
+        Returns
+        -------
+        votes : Votes
+            With these labels.
+
+        Raises
+        ------
+        ValueError
+            If there is not one label per answer, or a position is beyond the classes.
+        """
+        classes = self.classes if classes is None else classes
+        label = _positions(label, len(classes), "label")
+        if len(label) != len(self.item):
+            raise ValueError(f"label has {len(label)} entries for {len(self.item)} answers; give one per answer.")
+        return self._with(self.item, self.annotator, label, classes=classes)
+
     def recode(self, classes):
         """The same votes as positions in other classes.
 

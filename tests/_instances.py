@@ -483,7 +483,7 @@ def votes_for(instance, crowd):
     _, second, third = crowd.labels
     if isinstance(crowd.annotations, Votes):
         votes = crowd.annotations
-        two = votes._with(votes.item, votes.annotator, np.minimum(votes.label, 1))
+        two = votes.with_labels(np.minimum(votes.label, 1))
         return two.among(votes.classes[:2])
     if isinstance(crowd.annotations, pd.DataFrame):
         return crowd.annotations.replace(third, second)

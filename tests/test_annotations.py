@@ -358,3 +358,14 @@ def test_minus_one_in_a_long_table_is_missing_and_told_once():
         assert from_long(table, missing_label=-1).isna().sum(axis=None) == 4
         assert encode_annotations(from_long(table)).classes.tolist() == [0, 1]
         assert encode_votes(table, classes=[0, 1]).to_counts().tolist() == [[1, 0], [0, 1], [0, 0]]
+
+
+def test_votes_with_other_labels_keep_items_and_people():
+    votes = encode_votes(pd.DataFrame({"ann": ["a", None], "bob": ["b", "a"]}, index=["x", "y"]))
+    other = votes.with_labels([2, 0, 1], np.array(["c", "d", "e"], dtype=object))
+    assert other.to_wide().fillna("").loc["x"].to_dict() == {"ann": "e", "bob": "c"}
+    assert other.to_wide().fillna("").loc["y"].to_dict() == {"ann": "", "bob": "d"}
+    assert votes.to_wide().loc["x", "ann"] == "a"
+    for wrong, message in (([0, 1], "2 entries for 3 answers"), ([0, 1, 2], "outside of 0 to 1")):
+        with pytest.raises(ValueError, match=message):
+            votes.with_labels(wrong)

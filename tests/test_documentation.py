@@ -27,6 +27,8 @@ PAGES = [path for path in PAGES if path.name != GENERATED]
 MOST_CODE = 96  # columns that fit beside the navigation at 1,440 px; `doc/check_width.py` measures them in a browser
 MOST_BESIDE = 66  # columns of code that fit beside the text of a choice
 MOST_COLUMNS = 7  # of a table
+STORIES = ROOT / "examples" / "plot_three_first_weeks.py"
+MOST_OF_A_STORY = 25  # lines of code, from the export to the served queue
 
 
 def code_lines(text):
@@ -151,3 +153,18 @@ def test_every_figure_about_newcomers_is_in_the_stored_report(name):
 def test_what_pages_link_to_is_in_scikit_learn(name):
     module, _, attribute = name.rpartition(".")
     assert callable(getattr(importlib.import_module(module), attribute))
+
+
+def cells(path):
+    """Titles of the cells of an example, and their lines of code."""
+    for cell in path.read_text(encoding="utf-8").split("\n# %%\n")[1:]:
+        lines = cell.splitlines()
+        yield lines[0].removeprefix("# "), [line for line in lines if line.strip() and not line.startswith("#")]
+
+
+def test_each_story_of_a_first_week_is_short():
+    code = dict(cells(STORIES))
+    stories = ["A team by name", "Volunteers, and no truth", "Images, a net of your own, and votes without names"]
+    assert [title for title in code if title in stories] == stories
+    for title in stories:
+        assert 10 < len(code[title]) <= MOST_OF_A_STORY, title

@@ -8,7 +8,7 @@ from ._matrices import row_chunks
 _INFORMATION = 0.1  # worth of a nat, in errors, where other answers may follow
 
 
-def answer_worth(proba, n_answers, model, exponents, cost=None, information=_INFORMATION):
+def answer_worth(proba, n_answers, model, exponents, cost=None, told=None, information=_INFORMATION):
     """Worth of the answer of every expert about every item.
 
     The expected gain in accuracy of the decision, or the fall of its expected cost, and a tenth of the mutual
@@ -27,6 +27,8 @@ def answer_worth(proba, n_answers, model, exponents, cost=None, information=_INF
     exponents : Exponents
     cost : ndarray of shape (n_classes, n_classes), default=None
         Cost of deciding for the class of the column where that of the row is true; None if every error costs 1.
+    told : ndarray of shape (n_classes, n_experts, n_classes), default=None
+        `all_answers` of the model, if they are known.
     information : float, default=0.1
         Worth of a nat, in errors.
 
@@ -38,7 +40,7 @@ def answer_worth(proba, n_answers, model, exponents, cost=None, information=_INF
     n_experts, n_classes = model.seen.shape
     worth = np.empty((len(proba), n_experts))
     for experts in row_chunks(n_experts, n_classes**2):
-        log_likelihood = _of_answers(model, np.arange(n_experts)[experts])
+        log_likelihood = _of_answers(model, np.arange(n_experts)[experts]) if told is None else told[:, experts]
         for size in np.unique(n_answers):
             likelihood = _tempered(log_likelihood, exponents, size)
             flat = likelihood.reshape(n_classes, 1, -1)
@@ -49,8 +51,8 @@ def answer_worth(proba, n_answers, model, exponents, cost=None, information=_INF
                 joint = some.T[:, :, None] * flat
                 shape = len(some), -1, n_classes
                 answer = (some @ flat[:, 0]).reshape(shape)
-                told = _told(joint.reshape(n_classes, *shape), answer, some @ noise, some, cost, information)
-                worth[rows[part], experts] = told
+                gain = _told(joint.reshape(n_classes, *shape), answer, some @ noise, some, cost, information)
+                worth[rows[part], experts] = gain
     return worth
 
 
@@ -87,9 +89,14 @@ def accuracy_with_answer(proba, likelihood):
     return accuracy
 
 
+def all_answers(model):
+    """Log-likelihoods (n_classes, n_experts, n_classes) by truth, expert and answer."""
+    return _of_answers(model, np.arange(len(model.seen)))
+
+
 def tempered_likelihood(model, exponents, n_answers):
     """Likelihood (n_classes, M, n_classes), by truth, person and answer, as it counts after so many answers."""
-    return _tempered(_of_answers(model, np.arange(len(model.seen))), exponents, n_answers)
+    return _tempered(all_answers(model), exponents, n_answers)
 
 
 def accuracy_with_each(proba, model):

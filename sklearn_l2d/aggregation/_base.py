@@ -238,7 +238,8 @@ class BaseAggregator(TransformerMixin, Estimator):
         if not weight.all():  # items of weight 0 are left out, and with them the classes that only they show
             counted = weight > 0
             tasks = np.arange(len(votes)) if votes.tasks is None else votes.tasks
-            votes = votes._with(votes.item, votes.annotator, votes.label, tasks=tasks)[counted]
+            answers = votes.item, votes.annotator, votes.label
+            votes = Votes(*answers, len(votes), votes.classes, votes.annotators, tasks)[counted]
             labels, known, weight = labels[counted[known]], known[counted], weight[counted]
             if classes is None and not isinstance(X, Votes):
                 votes = votes.among(votes.classes[np.unique(votes.label)])

@@ -168,7 +168,7 @@ class OrdinalConsensus(BaseAggregator):
 
 def _above(votes, rank, cut):
     """Votes on whether the class is higher than a cut."""
-    return votes._with(votes.item, votes.annotator, (rank > cut).astype(np.int64)[votes.label], classes=np.arange(2))
+    return votes.with_labels((rank > cut).astype(np.int64)[votes.label], np.arange(2))
 
 
 def _classes_of(cuts, votes, rank):

@@ -40,6 +40,8 @@ class Asker(NamedTuple):
         Probability of the label from which nobody is asked.
     most : int
         Largest number of answers to an item.
+    told : ndarray of shape (C, M, C) or None
+        `all_answers` of the model, where they are kept.
     """
 
     model: AnswerModel
@@ -50,6 +52,7 @@ class Asker(NamedTuple):
     threshold: float
     sure: float
     most: int
+    told: np.ndarray | None = None
 
     def worth(self, proba, size, keys, who):
         """Worth (n, k) less the price of asking people `who`: None for all M, or positions (n, k), -1 for nobody.
@@ -58,7 +61,7 @@ class Asker(NamedTuple):
         they share the work.
         """
         if who is None:
-            worth = answer_worth(proba, size, self.model, self.exponents, self.cost)
+            worth = answer_worth(proba, size, self.model, self.exponents, self.cost, self.told)
             return worth * _taken_in_turn(keys, self.turns) - self.price
         worth = worth_of_some(proba, size, who, self.model, self.exponents, self.cost)
         net = worth * _taken_in_turn(keys, self.turns[who]) - self.price[who]

@@ -912,7 +912,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
     def _set_targets(self, targets, omega, **details):
         """Set the targets and the memberships (n_experts, n_targets) and further details of the experts of `fit`."""
         self.targets_ = targets
-        self._roster = self._roster._replace(omega=omega, details=details)
+        self._roster = self._roster.replace(omega=omega, details=details)
         self._set_selection(plain_selection(omega))
 
     def _set_selection(self, selection):

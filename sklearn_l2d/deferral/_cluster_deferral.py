@@ -422,7 +422,7 @@ class ClusterDeferral(BehavioursMixin, GatedDeferrer):
         met = self._meet(X, items, votes, y)
         newcomers = self._roster.newcomers(names, None, met.counts, {"membership": met.membership}, met.likely)
         omega = self.grouping_.assign(newcomers.correctness, met.membership)
-        self._set_roster(self._roster.joined_by(newcomers._replace(omega=omega)))
+        self._set_roster(self._roster.joined_by(newcomers.replace(omega=omega)))
 
     def _answer_shape(self, items, votes):
         shape = None if self.clusterer is None else self._shape_at(items)  # one that was not asked for says little

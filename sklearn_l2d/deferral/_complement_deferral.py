@@ -469,7 +469,7 @@ class ComplementDeferral(ProbabilisticDeferral):
             told = answer_log_likelihood(model, votes.annotator[answers], votes.label[answers])
             fused = posterior(log_proba[votes.item[answers]], told, np.ones(len(answers)), self._exponents)
             label[answers] = np.searchsorted(self.classes_, self._decided(np.exp(fused)))
-        return votes._with(votes.item, votes.annotator, label)
+        return votes.with_labels(label)
 
     def _target_right(self, proba):
         right = super()._target_right(proba)

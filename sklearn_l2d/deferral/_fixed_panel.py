@@ -175,7 +175,7 @@ class FixedPanelDeferrer(TallyMixin, SeveralAnswersDeferrer):
 
     def _fit_nobody(self, team):
         super()._fit_nobody(team)
-        self._roster = self._roster._replace(details={"load": np.zeros(0)})
+        self._roster = self._roster.replace(details={"load": np.zeros(0)})
         self.toll_ = 0.0
         self._report_nobody()
 
@@ -251,7 +251,7 @@ class FixedPanelDeferrer(TallyMixin, SeveralAnswersDeferrer):
         self._report_shares(self._first_shares(questions, self.toll_))
         self.workload_ = questions.loads(self.toll_, self.n_experts_)  # every answer is work, not only the first
         self.answers_ = float(self.workload_.sum())
-        self._roster = self._roster._replace(details=self._roster.details | {"load": self.workload_})
+        self._roster = self._roster.replace(details=self._roster.details | {"load": self.workload_})
         if self.answers is not None and self.answers_ < self.answers - _SHORT:
             warn(
                 f"answers={self.answers:g} per item, but the available experts give {self.answers_:.2f} at most; "

@@ -566,7 +566,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
         truth = np.eye(len(self.classes_))[y_codes]
         truth = truth if sample_weight is None else truth * sample_weight[:, None]
         before, counts = self._roster, count_votes(votes, truth)
-        self._roster = before._replace(**{name: getattr(before, name) + more for name, more in counts.items()})
+        self._roster = before.replace(**{name: getattr(before, name) + more for name, more in counts.items()})
         self._margins = None  # these were margins of the previous gate
 
     def _decision_cost(self):

@@ -579,7 +579,7 @@ class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
 
     def _fit_nobody(self, team):
         super()._fit_nobody(team)
-        self._roster = self._roster._replace(details=_new_details(0))
+        self._roster = self._roster.replace(details=_new_details(0))
         self._report_nobody()
         self.clusterer_ = None
         self.threshold_ = self.panel_threshold_ = self.confidence_threshold_ = np.inf
@@ -622,7 +622,7 @@ class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
     def _set_roster(self, roster):
         accuracy = roster.correctness.mean(1)
         tolls = {name: _like_others(roster.details[name], accuracy) for name in ("toll", "panel_toll")}
-        roster = roster._replace(details=roster.details | tolls)
+        roster = roster.replace(details=roster.details | tolls)
         self._set_selection(plain_selection(roster.omega))
         self._roster, self.workload_ = roster, roster.details["load"]
         self.answers_ = float(self.workload_.sum())
@@ -655,6 +655,7 @@ class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
             threshold=vars(self).get("threshold_"),
             sure=self.confidence_threshold_,
             most=most,
+            told=self._roster.all_answers,
         )
         return asker._replace(**changes)
 
@@ -700,7 +701,7 @@ class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
             questions, panels = self._draw_twice(sample, self._budget()) if drawn is None else drawn
         self.threshold_, self.panel_threshold_ = self._threshold_of(questions), self._threshold_of(panels)
         tolls = {"toll": toll, "panel_toll": panel_toll}
-        self._roster = self._roster._replace(details=self._roster.details | tolls)
+        self._roster = self._roster.replace(details=self._roster.details | tolls)
         self._report_questions(questions, panels)
 
     def _measure_questions(self, sample):
@@ -711,7 +712,7 @@ class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
         """Set what follows from questions that were drawn about a sample, and warn of workloads out of their bounds."""
         bounds = self._bounds(self._roster)
         load = questions.loads(self.threshold_, self.n_experts_)
-        self._roster = self._roster._replace(details=self._roster.details | {"load": load})
+        self._roster = self._roster.replace(details=self._roster.details | {"load": load})
         self._report_shares(self._first_shares(questions, self.threshold_))
         self.workload_, self.answers_ = load, float(load.sum())
         loads = [load] if panels is None else [load, panels.loads(self.panel_threshold_, self.n_experts_)]
@@ -770,7 +771,7 @@ class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
     def _at_toll(self, toll):
         """A copy with tolls (M,) beside its own."""
         details = self._roster.details
-        return self._copy_with(_roster=self._roster._replace(details=details | {"toll": details["toll"] + toll}))
+        return self._copy_with(_roster=self._roster.replace(details=details | {"toll": details["toll"] + toll}))
 
     def _fixed_threshold(self):
         """Threshold that does not depend on a budget: any worth above the price, or any worth at all."""

@@ -70,7 +70,7 @@ class TallyMixin:
         known = set(self.targets_)
         fresh = names[[name not in known for name in names]]
         self.targets_ = np.concatenate([self.targets_, fresh])
-        self._roster = self._roster._replace(omega=widened(self._roster.omega, len(fresh)))
+        self._roster = self._roster.replace(omega=widened(self._roster.omega, len(fresh)))
         self.target_shares_ = insert_zeros(self.target_shares_, len(fresh))
 
     def _place(self, names):

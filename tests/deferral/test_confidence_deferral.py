@@ -70,7 +70,7 @@ def test_it_is_the_bayes_rule_when_probabilities_and_correctness_are_exact(world
     model = ConfidenceDeferral(FrozenEstimator(Exact()), consultation_cost=cost)
     model.fit(world.X, world.y, annotations=world.annotations)
     model.temperature_ = 1.0
-    model._roster = model._roster._replace(right=1e12 * World.correctness, seen=np.full((2, 2), 1e12))
+    model._roster = model._roster.replace(right=1e12 * World.correctness, seen=np.full((2, 2), 1e12))
     x, price = unseen.X[:, 0], [0, 0] if cost is None else [0, 0.03] if cost == {"b": 0.03} else [0.03, 0.03]
     # expected losses from the densities, item by item
     density = np.exp(-0.5 * (x[:, None] - [0.0, 1.2]) ** 2)
@@ -159,7 +159,7 @@ def test_the_roster_needs_no_training(world, unseen, make):
     assert later.workload_[1] == 0  # nobody has counted yet
     with pytest.raises(ValueError, match="a roster that has changed"):
         later.coverage_path([0.5])
-    later._roster = later._roster._replace(prior=both._roster.prior)  # the one thing that a fit learns from everybody
+    later._roster = later._roster.replace(prior=both._roster.prior)  # the one thing that a fit learns from everybody
     assert_allclose(later.recalibrate(unseen.X).predict_deferral_proba(unseen.X), both.predict_deferral_proba(unseen.X))
     assert shares(later, unseen.X)[-1] == 0.5
     later.offboard("a")

@@ -385,7 +385,7 @@ def test_newcomers_without_truth_weigh_what_their_behaviour_does():
     # without any answer of their own counted, memberships alone say so
     silent = copy.copy(gate)
     roster = gate._roster
-    silent._roster = roster._replace(
+    silent._roster = roster.replace(
         right=np.where(np.arange(14)[:, None] < 12, roster.right, 0),
         seen=np.where(np.arange(14)[:, None] < 12, roster.seen, 0),
     )
