@@ -85,14 +85,15 @@ def setup(app):
     generated.mkdir(exist_ok=True)
     (generated / "scikit-learn.inv").write_bytes(scikit_learn.render())
     sources = {
-        "api_reference.rst": api_reference,
-        "areas.inc": evidence,
-        "changelog.rst": changelog,
-        "choices.inc": choices,
-        "newcomers.inc": newcomers,
+        "api_reference.rst": api_reference.render,
+        "areas.inc": evidence.render,
+        "changelog.rst": changelog.render,
+        "choices.inc": choices.render,
+        "newcomers.inc": newcomers.render,
+        "newer.inc": evidence.render_newer,
     }
-    for name, source in sources.items():
-        page, text = generated / name, source.render()
+    for name, render in sources.items():
+        page, text = generated / name, render()
         if not page.exists() or page.read_text(encoding="utf-8") != text:
             page.write_text(text, encoding="utf-8")
     for name, draw in {"answers": draw_answers, "areas": draw_areas, "tree": draw_tree}.items():

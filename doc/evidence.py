@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import numpy as np
+
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 SIMULATED = ("digits, 6 experts", "digits, 100 experts", "cifar10, 6 experts", "cifar10, 100 experts")
 REAL = ("cue_conflict", "music_genre", "medical_relation_treat", "sentiment_polarity")
@@ -24,6 +26,13 @@ DEFERRERS = {  # by the name of the method in the report
     "mixture of experts": "MixtureOfExpertsDeferral",
     "best expert": "BestExpert",
     "classifier only": "ClassifierOnly",
+}
+NEWER = {  # what came later, and whom it is to better
+    "one-stage, softmax, PiCCE": "one-stage, softmax",
+    "one-stage, ova, PiCCE": "one-stage, ova",
+    "population, attention": "population",
+    "expert-agnostic, roles": "expert-agnostic",
+    "top k, one agent": "two-stage",
 }
 RIVALS = (  # of the panel, in the report of answers
     "random people, majority",
@@ -82,6 +91,21 @@ def render():
             lines += table_row([title, *(decimal(column[at], column[at] == max(column)) for column in columns)])
         lines.append("")
     return "\n".join(lines)
+
+
+def render_newer():
+    """reStructuredText of what newer methods gain over those before, and over the rule, with few labels by name."""
+    report = (RESULTS / "onboarding-few" / "report.md").read_text(encoding="utf-8")
+    tables = [read_table(report, f"Area, {name}") for name in SIMULATED + REAL + CONTROLS]
+    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 24 14 16 16 14 16", ""]
+    lines += table_row(["method", "over", "mean, N'=25", "mean, N'=50", "sets ahead", "over the rule"])
+    for method, before in NEWER.items():
+        gains = np.array([np.subtract(rows[method][:2], rows[before][:2]) for _, rows in tables])
+        over_rule = np.mean([rows[method][0] - rows["confidence"][0] for _, rows in tables])
+        ahead = f"{(gains[:, 0] > 0).sum()} of {len(gains)}"
+        means = [f"{gain:+.3f}" for gain in gains.mean(0)]
+        lines += table_row([method, before, *means, ahead, f"{over_rule:+.3f}"])
+    return "\n".join([*lines, ""])
 
 
 def table_row(cells):
