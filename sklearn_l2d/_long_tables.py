@@ -21,11 +21,16 @@ _BATCH = 1 << 20  # rows of a file that are read at once
 _BUFFER = 1 << 20  # bytes of each column of a Parquet file that are read at once
 
 
+def columns_of(table):
+    """Names of the columns of a table as a set, empty if it has none."""
+    return set(getattr(table, "column_names", None) or getattr(table, "columns", ()))  # Arrow calls them otherwise
+
+
 def is_long(table, names=COLUMNS):
     """Whether a table, or a Parquet file, has one row per answer: it has the three columns."""
     if isinstance(table, str | os.PathLike):
         return True
-    columns = set(getattr(table, "column_names", None) or getattr(table, "columns", ()))  # Arrow calls them otherwise
+    columns = columns_of(table)
     lacking = [name for name in names if name not in columns]
     if len(lacking) == 1:
         raise no_columns("table", lacking)
@@ -59,7 +64,7 @@ def _check_columns(given, names, table="table"):
         raise no_columns(table, lacking)
 
 
-def _column(column):
+def column_values(column):
     """Values of a pandas column: plain ones as they are, others as objects."""
     if column.dtype.kind in "mM" or not isinstance(column.dtype, np.dtype):
         return column.astype(object).to_numpy()
@@ -90,14 +95,14 @@ def _batches(table, names):
             _check_columns(file.schema_arrow.names, names, table)
             for batch in file.iter_batches(_BATCH, columns=list(names)):
                 frame = batch.to_pandas()
-                yield [_column(frame[name]) for name in names], np.arange(start, start + len(frame))
+                yield [column_values(frame[name]) for name in names], np.arange(start, start + len(frame))
                 start += len(frame)
         if start == 0:
             yield [np.empty(0, dtype=object) for _ in names], np.arange(0)
         return
     if is_frame(table):
         _check_columns(table.columns, names)
-        yield [_column(table[name]) for name in names], np.asarray(table.index)
+        yield [column_values(table[name]) for name in names], np.asarray(table.index)
         return
     import narwhals as nw
 

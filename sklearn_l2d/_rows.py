@@ -3,7 +3,7 @@
 import numpy as np
 
 from ._encoding import as_frame, factorize, some
-from ._long_tables import COLUMNS
+from ._long_tables import COLUMNS, column_values, columns_of
 from ._sklearn import count_rows, take_rows, warn
 from ._votes import Votes
 
@@ -65,14 +65,12 @@ def _ids(table):
 
 def _is_long(table):
     """Whether a row of a table is an answer."""
-    return set(COLUMNS) <= set(getattr(table, "column_names", None) or getattr(table, "columns", ()))
+    return set(COLUMNS) <= columns_of(table)
 
 
 def _items(table):
     """Ids of the items of a long table, in the order in which it becomes votes, and the item of each row."""
-    task = table[COLUMNS[0]]
-    plain = isinstance(task.dtype, np.dtype) and task.dtype.kind not in "mM"
-    ids, item = factorize(task.to_numpy() if plain else task.astype(object).to_numpy())
+    ids, item = factorize(column_values(table[COLUMNS[0]]))
     names = np.empty(len(ids), dtype=object)
     names[:] = ids
     return names, item
