@@ -13,8 +13,9 @@ from _report import run, table
 from sklearn.frozen import FrozenEstimator
 from sklearn.naive_bayes import GaussianNB
 
-from sklearn_l2d._numerics._answer_model import answer_log_likelihood, fit_answer_model
+from sklearn_l2d._numerics._answer_model import answer_log_likelihood, fit_answer_model, told
 from sklearn_l2d._numerics._answers import own_correctness, prior_strengths
+from sklearn_l2d._numerics._difficulty import Told
 from sklearn_l2d._numerics._fusion import Exponents, fit_exponents, fuse
 from sklearn_l2d.annotations import Votes, encode_votes
 from sklearn_l2d.benchmark._tables import standard_error
@@ -53,29 +54,30 @@ def one_world(world, size, same_items):
     model = fit_answer_model(votes.item, votes.annotator, votes.label, world.n_experts, truth)
     competence = own_correctness(model.right, model.seen, *_center(model))
     weight = np.log(competence * (len(classes) - 1) / (1 - competence)).clip(0)
-    likelihoods = {}
+    by_answers = {}
     for n_behaviours in (0, 1, 2):
         shape, shape_test = (behaviour(world, n_behaviours, X_, v) for X_, v in ((X, votes), (X_test, answers)))
         model = fit_answer_model(votes.item, votes.annotator, votes.label, world.n_experts, truth, shape)
-        unseen = answer_log_likelihood(model, votes.annotator, votes.label, shape, truth[votes.item])
-        exponents = fit_exponents(np.log(proba), votes.item, unseen, truth, world.seed)
-        log_likelihood = answer_log_likelihood(model, answers.annotator, answers.label, shape_test)
+        unseen = told(model, votes.annotator, votes.label, shape, truth[votes.item])
+        exponents = fit_exponents(np.log(proba), votes.item, unseen, truth)
+        heard = told(model, answers.annotator, answers.label, shape_test)
         if n_behaviours == 0:
-            likelihoods["as independent answers"] = log_likelihood, Exponents()
-        likelihoods[f"{FUSED}, K={n_behaviours}" if n_behaviours else FUSED] = log_likelihood, exponents
+            by_answers["as independent answers"] = heard, Exponents()
+        by_answers[f"{FUSED}, K={n_behaviours}" if n_behaviours else FUSED] = heard, exponents
     figures = {}
     for t in N_ANSWERS:
         kept = some_answers(answers.item, t, np.random.default_rng(world.seed))
         item, expert, label = answers.item[kept], answers.annotator[kept], answers.label[kept]
         rows = np.unique(item)
-        told, right = 1e-3 * np.exp(log_prior), y_test[rows]
+        faint, right = 1e-3 * np.exp(log_prior), y_test[rows]
         figures["classifier alone", t] = judged(log_prior[rows], right)
         for method, votes_for in (("majority vote", np.ones(len(item))), ("weighted vote", weight[expert])):
-            tally = told.copy()
+            tally = faint.copy()
             np.add.at(tally, (item, label), votes_for)
             figures[method, t] = (tally[rows].argmax(1) == right).mean(), np.nan
-        for method, (log_likelihood, exponents) in likelihoods.items():
-            figures[method, t] = judged(fuse(log_prior, item, log_likelihood[kept], exponents)[rows], right)
+        for method, (heard, exponents) in by_answers.items():
+            some = Told(*(column[kept] for column in heard))
+            figures[method, t] = judged(fuse(log_prior, item, some, exponents)[rows], right)
     return {method: {t: figures[method, t] for t in N_ANSWERS} for method, _ in figures}
 
 

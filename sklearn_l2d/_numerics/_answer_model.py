@@ -12,6 +12,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.sparse import csr_array
 from scipy.special import betaln, digamma, expit, gammaln, logit, logsumexp, softmax
 
+from ._difficulty import Told
 from ._matrices import rows_of
 
 _FLOOR = 1e-3  # least probability of a right and of a wrong answer in a prior row
@@ -229,6 +230,11 @@ def answer_log_likelihood(model, expert, label, shape=None, left_out=None):
     log_likelihood : ndarray of shape (n_answers, n_classes)
         ``ln p(answer | truth, expert)`` in nats; the column is the truth.
     """
+    return told(model, expert, label, shape, left_out).log_likelihood
+
+
+def told(model, expert, label, shape=None, left_out=None):
+    """`Told` by answers; parameters as in `answer_log_likelihood`."""
     n_classes = len(model.offset)
     is_right = label[:, None] == np.arange(n_classes)
     own, seen, right = model.own[_row(expert, label, n_classes)].toarray(), model.seen[expert], model.right[expert]
@@ -241,12 +247,12 @@ def answer_log_likelihood(model, expert, label, shape=None, left_out=None):
         wrong = (wrong * size - errors) / (size - errors)
     total = seen + model.strength
     proba = (own + model.strength * np.where(is_right, accuracy, (1 - accuracy) * wrong)) / total
+    accuracy = (right + model.strength * accuracy) / total
     if shape is not None and model.share > 0:
-        mistaken = 1 - (right + model.strength * accuracy) / total
         shape = shape.astype(float) + 1e-9
-        shaped = mistaken * (shape[is_right][:, None] / (shape.sum(1, keepdims=True) - shape))
+        shaped = (1 - accuracy) * (shape[is_right][:, None] / (shape.sum(1, keepdims=True) - shape))
         proba = np.where(is_right, proba, (1 - model.share) * proba + model.share * shaped)
-    return np.log(np.maximum(proba, 1e-300))
+    return Told(np.log(np.maximum(proba, 1e-300)), accuracy, label)
 
 
 def complete_truth(
@@ -334,9 +340,10 @@ def _log_evidence(model, item, expert, label, n_items):
 
 
 def sum_by_item(values, item, n_items):
-    """Sum of the rows of `values` (n_answers, n) of every item: (n_items, n)."""
-    ones = np.ones(len(item))
-    return csr_array((ones, (item, np.arange(len(item)))), (n_items, len(item))) @ values
+    """Sum of the entries of `values` (n_answers, ...) of every item: (n_items, ...)."""
+    answers = csr_array((np.ones(len(item)), (item, np.arange(len(item)))), (n_items, len(item)))
+    size = int(np.prod(values.shape[1:]))
+    return (answers @ values.reshape(len(item), size)).reshape(n_items, *values.shape[1:])
 
 
 def count_answers(item, expert, label, n_experts, truth):

@@ -7,10 +7,12 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from ._answer_model import sum_by_item
+from ._difficulty import over_difficulties
 
-_N_ORDERS = 3  # in which the answers of an item are taken one after the other
 _PENALTY = 2.0  # on the squared logarithms of the exponents a and b
 _CORRELATION, _SPREAD = 0.25, 0.12  # of people in published sets: center and scale of the prior
+_DIFFICULTY, _RANGE = 1.0, 1.0  # and of the deviation of the difficulty of items, in logits
+_DIFFICULTIES = 0.0, 0.5, 1.0, 1.5, 2.0  # deviations that are tried
 
 
 class Exponents(NamedTuple):
@@ -26,15 +28,20 @@ class Exponents(NamedTuple):
         Correlation r, given the truth, of the answers to an item: what is hard for one is hard for all. Where T answer,
         all evidence is divided by Kish's design effect ``1 + r (T - 1)``, the classifier's too, so that the most
         probable class is that of independent answers and only the confidence is less.
+    difficulty : float
+        Standard deviation of the difficulty of an item, in logits of the chance to be right; see `Told`.
     """
 
     prior: float = 1.0
     answers: float = 1.0
     correlation: float = 0.0
+    difficulty: float = 0.0
 
 
-def fuse(log_prior, item, log_likelihood, exponents):
-    """Log posterior ``(a ln p(y | x) + b sum_j ln p(answer_j | y)) / (1 + r (T - 1)) - const`` given T answers.
+def fuse(log_prior, item, told, exponents):
+    """Log posterior ``(a ln p(y | x) + b ln p(answers | y)) / (1 + r (T - 1)) - const`` given T answers.
+
+    The answers are independent given the truth and the difficulty of the item, over which they are integrated.
 
     Parameters
     ----------
@@ -42,8 +49,8 @@ def fuse(log_prior, item, log_likelihood, exponents):
         Log-probabilities of the classifier.
     item : ndarray of int of shape (n_answers,)
         Item of every answer.
-    log_likelihood : ndarray of shape (n_answers, n_classes)
-        Of every answer, as returned by `answer_log_likelihood`.
+    told : Told
+        By every answer.
     exponents : Exponents
         As returned by `fit_exponents`; ``Exponents()`` is Bayes' rule for independent answers.
 
@@ -53,23 +60,26 @@ def fuse(log_prior, item, log_likelihood, exponents):
         An item without answers keeps the classifier's probabilities.
     """
     size = np.bincount(item, minlength=len(log_prior))
-    return posterior(log_prior, sum_by_item(log_likelihood, item, len(log_prior)), size, exponents)
+    evidence = over_difficulties(sum_by_item(told.at_difficulties(exponents.difficulty), item, len(log_prior)))
+    return posterior(log_prior, evidence, size, exponents)
 
 
 def posterior(log_prior, evidence, n_answers, exponents):
-    """As `fuse`, from the sum `evidence` (n_items, n_classes) of the log-likelihoods of `n_answers` (n_items,)."""
+    """As `fuse`, from the log-likelihood `evidence` (n_items, n_classes) of `n_answers` (n_items,)."""
     size = n_answers[:, None]
     design = 1 + exponents.correlation * (size - 1)
     fused = (exponents.prior * log_prior + exponents.answers * evidence) / np.where(size > 0, design, 1.0)
     return log_softmax(np.where(size > 0, fused, log_prior), axis=1)
 
 
-def fit_exponents(log_prior, item, log_likelihood, truth, seed):
+def fit_exponents(log_prior, item, told, truth):
     """Exponents by penalised maximum likelihood of the truth, given the first one, two, three ... answers to an item.
 
-    The answers to an item are taken in a few random orders. Every item counts alike, and its first T answers in
-    proportion to 1 / T, so that few answers matter as much as many. The correlation has a Cauchy prior around .25 of
-    scale .12: few items of a fit were answered by several people, and would hardly tell it from 0.
+    First comes whoever is most likely to be right, as a team asks: the best seem better than they are, and depend more
+    on one another than anybody. Every item counts alike, and its first T answers in proportion to 1 / T, so that few
+    answers matter as much as many. Few items of a fit were answered by several people, and would hardly tell the
+    correlation or the difficulty from 0; they have Cauchy priors, around .25 of scale .12, and around 1 of scale 1. Of
+    the difficulties, a few are tried.
 
     Parameters
     ----------
@@ -77,26 +87,25 @@ def fit_exponents(log_prior, item, log_likelihood, truth, seed):
         Log-probabilities of the classifier on items that it was not fitted on.
     item : ndarray of int of shape (n_answers,)
         Item of every answer.
-    log_likelihood : ndarray of shape (n_answers, n_classes)
-        From a model without the answer itself: `left_out` of `answer_log_likelihood`.
+    told : Told
+        By a model without the answer itself: `left_out` of `answer_log_likelihood`.
     truth : ndarray of shape (n_items, n_classes)
         Distribution of the true class, one-hot if it is known, times the weight of the item.
-    seed : int
-        Seed of the orders.
 
     Returns
     -------
     exponents : Exponents
     """
-    rng = np.random.default_rng(seed)
-    parts = [_prefixes(item, log_likelihood, rng) for _ in range(_N_ORDERS)]
-    of, size, evidence = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    expected = (np.exp(log_prior[item]) * told.accuracy).sum(1)
+    order = np.lexsort((-expected, item))
+    of = item[order]
+    size = np.arange(len(of)) - np.searchsorted(of, of) + 1
     weight = 1 / size
     weight /= np.bincount(of, weight, len(log_prior))[of]
     prior, target = log_prior[of], truth[of] * weight[:, None]
     weight *= truth.sum(1)[of]
 
-    def loss(point):
+    def loss(point, evidence):
         a, b, design = *np.exp(point[:2]), 1 + point[2] * (size - 1)
         told, heard = a / design[:, None] * prior, b / design[:, None] * evidence
         log_posterior = log_softmax(told + heard, axis=1)
@@ -108,15 +117,19 @@ def fit_exponents(log_prior, item, log_likelihood, truth, seed):
         slope[2] += 2 * far / (1 + far**2) / _SPREAD
         return _PENALTY * logs @ logs + np.log1p(far**2) - (target * log_posterior).sum(), slope
 
-    start, bounds = [0.0, 0.0, _CORRELATION], [(-6, 3), (-6, 3), (0, 1)]
-    best = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
-    return Exponents(*np.exp(best[:2]).tolist(), float(best[2]))
+    fits, point, bounds = [], [0.0, 0.0, _CORRELATION], [(-6, 3), (-6, 3), (0, 1)]
+    for difficulty in _DIFFICULTIES:
+        evidence = _of_prefixes(of, told.at_difficulties(difficulty)[order])
+        found = minimize(loss, point, evidence, jac=True, method="L-BFGS-B", bounds=bounds)
+        point = found.x
+        fits.append((found.fun + np.log1p(((difficulty - _DIFFICULTY) / _RANGE) ** 2), point, difficulty))
+    _, (log_a, log_b, correlation), difficulty = min(fits, key=lambda fit: fit[0])
+    return Exponents(float(np.exp(log_a)), float(np.exp(log_b)), float(correlation), difficulty)
 
 
-def _prefixes(item, log_likelihood, rng):
-    """Item, size and summed log-likelihood of the first 1, 2, 3 ... answers to every item, in a random order."""
-    order = np.lexsort((rng.random(len(item)), item))
-    item, total = item[order], np.cumsum(log_likelihood[order], axis=0)
+def _of_prefixes(item, log_likelihood):
+    """Log-likelihood (n_answers, n_classes) of the first 1, 2, 3 ... answers to every item, in the order of items."""
+    total = np.cumsum(log_likelihood, axis=0)
     first = np.searchsorted(item, item)
-    before = np.where(first[:, None] > 0, total[first - 1], 0.0) if len(item) else total
-    return item, np.arange(len(item)) - first + 1, total - before
+    before = np.where(first[:, None, None] > 0, total[first - 1], 0.0) if len(item) else total
+    return over_difficulties(total - before)

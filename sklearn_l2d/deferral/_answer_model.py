@@ -3,7 +3,8 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._numerics._answer_model import BLOCK, answer_log_likelihood, complete_truth, count_answers, with_share
+from .._numerics._answer_model import BLOCK, complete_truth, count_answers, told, with_share
+from .._numerics._difficulty import n_difficulties
 from .._numerics._fusion import Exponents, fit_exponents, fuse
 
 _ENOUGH_ANSWERS, _ENOUGH_ITEMS, _MOST_OF_AN_ITEM = 5_000, 500, 20  # from which a few numbers are learnt
@@ -60,7 +61,7 @@ def few_answers(votes, seed):
     return rows, some[rows]
 
 
-def learn_weights(model, votes, truth, log_prior, shape, seed):
+def learn_weights(model, votes, truth, log_prior, shape):
     """How much the shape of errors, the classifier and the answers count, learnt from rows of a fit.
 
     Parameters
@@ -75,8 +76,6 @@ def learn_weights(model, votes, truth, log_prior, shape, seed):
         Out-of-fold log-probabilities of the classifier; None where there are none, which leaves its exponent at 1.
     shape : ndarray of shape (n_answers, C) or None
         What people answer at the items.
-    seed : int
-        Seed of the order of the answers.
 
     Returns
     -------
@@ -89,11 +88,11 @@ def learn_weights(model, votes, truth, log_prior, shape, seed):
     item, truth_of = votes.item, truth[votes.item]
     if shape is not None:
         model = with_share(model, votes.annotator, votes.label, shape, truth_of)
-    log_likelihood = answer_log_likelihood(model, votes.annotator, votes.label, shape, truth_of)
+    heard = told(model, votes.annotator, votes.label, shape, truth_of)
     if log_prior is not None:
-        return model, fit_exponents(log_prior, item, log_likelihood, truth, seed)
+        return model, fit_exponents(log_prior, item, heard, truth)
     frequency = np.log(truth.sum(0) + 1) - np.log(truth.sum() + truth.shape[1])
-    exponents = fit_exponents(np.tile(frequency, (len(truth), 1)), item, log_likelihood, truth, seed)
+    exponents = fit_exponents(np.tile(frequency, (len(truth), 1)), item, heard, truth)
     return model, exponents._replace(prior=1.0)
 
 
@@ -103,10 +102,11 @@ def fused_proba(model, exponents, log_prior, votes, shape_of):
     `shape_of(rows, votes)` returns the shape of the errors for the votes on a slice of rows, or None.
     """
     proba = np.empty(log_prior.shape)
-    step = max(1, int(BLOCK * len(votes) / max(len(votes.item) * log_prior.shape[1], 1)))
+    size = len(votes.item) * n_difficulties(exponents.difficulty) * log_prior.shape[1]
+    step = max(1, int(BLOCK * len(votes) / max(size, 1)))
     for start in range(0, len(votes), step):
         rows = slice(start, start + step)
         some = votes[rows]
-        log_likelihood = answer_log_likelihood(model, some.annotator, some.label, shape_of(rows, some))
-        proba[rows] = np.exp(fuse(log_prior[rows], some.item, log_likelihood, exponents))
+        heard = told(model, some.annotator, some.label, shape_of(rows, some))
+        proba[rows] = np.exp(fuse(log_prior[rows], some.item, heard, exponents))
     return proba

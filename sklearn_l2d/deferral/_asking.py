@@ -6,9 +6,10 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from .._by_name import available_for
-from .._numerics._answer_model import AnswerModel, answer_log_likelihood, sum_by_item
+from .._numerics._answer_model import AnswerModel, answer_log_likelihood, sum_by_item, told
 from .._numerics._answer_worth import answer_worth, worth_of_some
 from .._numerics._answers import expected_correctness
+from .._numerics._difficulty import n_difficulties, over_difficulties
 from .._numerics._fusion import Exponents, posterior
 from .._numerics._keyed import keyed_uniforms, number_keys
 from .._numerics._matching import match_within
@@ -178,6 +179,9 @@ class Sample(NamedTuple):
 class Talk:
     """What is known about n items, which changes with every answer.
 
+    People are compared as if all items were equally difficult: to expect less of everybody where people contradict one
+    another gained nothing on published sets. The label and how sure it is, `proba`, know of difficulties.
+
     Parameters
     ----------
     asker : Asker
@@ -200,7 +204,9 @@ class Talk:
         each = np.repeat(np.arange(len(keys)), self.n_scenarios)
         self.asker, self.log_prior, self.keys = asker, log_prior[each], keys
         self.shape = None if shape is None else shape[each]
-        self.evidence, self.size = np.zeros(self.log_prior.shape), np.zeros(len(keys), dtype=int)
+        n, n_classes = self.log_prior.shape
+        self.evidence, self.size = np.zeros((n, n_classes)), np.zeros(len(keys), dtype=int)
+        self.by_difficulty = np.zeros((n, n_difficulties(asker.exponents.difficulty), n_classes))
         self.open = Open(available, None, np.empty((len(keys), 0), dtype=int))
 
     def __len__(self):
@@ -208,8 +214,11 @@ class Talk:
 
     def proba(self, rows):
         """Probabilities (len(rows) * n_scenarios, C) of the truth of some items."""
-        each, size = self._each(rows), np.repeat(self.size[rows], self.n_scenarios)
-        return np.exp(posterior(self.log_prior[each], self.evidence[each], size, self.asker.exponents))
+        return self._posterior(rows, over_difficulties(self.by_difficulty[self._each(rows)]))
+
+    def belief(self, rows):
+        """As `proba`, by which people are compared."""
+        return self._posterior(rows, self.evidence[self._each(rows)])
 
     def hear_votes(self, votes):
         """Take in answers that are known, a `Votes` on all items.
@@ -218,15 +227,18 @@ class Talk:
         """
         self.open = self.open._replace(heard=votes.to_sparse())
         votes = votes.select(votes.label < self.log_prior.shape[1])
-        told = self._log_likelihood(votes.item, votes.annotator, votes.label)
-        self.evidence += sum_by_item(told, votes.item, len(self))
+        heard, by_difficulty = self._told(votes.item, votes.annotator, votes.label)
+        self.evidence += sum_by_item(heard, votes.item, len(self))
+        self.by_difficulty += sum_by_item(by_difficulty, votes.item, len(self))
         self.size += np.bincount(votes.item, minlength=len(self))
 
     def hear(self, rows, who, answers):
         """Take in the answers (len(rows) * n_scenarios,) to one question about each of some items."""
         self.open = self.open.with_asked(rows, who)
         each = self._each(rows)
-        self.evidence[each] += self._log_likelihood(each, np.repeat(who, self.n_scenarios), answers)
+        heard, by_difficulty = self._told(each, np.repeat(who, self.n_scenarios), answers)
+        self.evidence[each] += heard
+        self.by_difficulty[each] += by_difficulty
         self.size[rows] += 1
 
     def hear_drawn(self, rows, who):
@@ -235,7 +247,7 @@ class Talk:
         shape = None if self.shape is None else self.shape[each]
         uniform = self._uniform(rows, self.open.asked.shape[1])
         whom = np.repeat(who, self.n_scenarios)
-        self.hear(rows, who, self.asker.drawn(self.proba(rows), whom, shape, uniform))
+        self.hear(rows, who, self.asker.drawn(self.belief(rows), whom, shape, uniform))
 
     def compare(self, rows, full=None):
         """Who can be asked about some items, block by block; `full` (M,) says who can take no more.
@@ -254,7 +266,7 @@ class Talk:
         full = np.zeros(n_experts, dtype=bool) if full is None else full
         listed = issparse(self.open.available) and n_experts > FEW
         for block in (rows[some] for some in row_blocks(len(rows), (FEW if listed else n_experts) * d)):
-            proba, keys, size = self.proba(block), self.keys[block], self.size[block]
+            proba, keys, size = self.belief(block), self.keys[block], self.size[block]
             by_scenario = proba.reshape(len(block), d, -1)
             if listed:
                 who = self.open.few(block, full)
@@ -267,7 +279,10 @@ class Talk:
             net = asker.worth(proba, np.repeat(size, d), np.repeat(keys, d), whom)
             net = net.reshape(len(block), d, -1).mean(1)
             net[shut | (size >= asker.most)[:, None]] = -np.inf
-            yield who, net, by_scenario.max(2).mean(1) >= asker.sure
+            sure = np.full(len(block), False)
+            if asker.sure < 1:
+                sure = self.proba(block).max(1).reshape(len(block), d).mean(1) >= asker.sure
+            yield who, net, sure
 
     def best(self, rows):
         """Who is worth most about some items: positions, worth less price, and whether the label is sure enough.
@@ -318,7 +333,8 @@ class Talk:
     def without_each(self, votes):
         """Probabilities (n_answers, C) of the truth without each of the answers `votes` that were heard."""
         item = votes.item
-        evidence = self.evidence[item] - self._log_likelihood(item, votes.annotator, votes.label)
+        by_difficulty = self._told(item, votes.annotator, votes.label)[1]
+        evidence = over_difficulties(self.by_difficulty[item] - by_difficulty)
         return np.exp(posterior(self.log_prior[item], evidence, self.size[item] - 1, self.asker.exponents))
 
     def _each(self, rows):
@@ -328,9 +344,14 @@ class Talk:
     def _uniform(self, rows, step):
         return keyed_uniforms(self.draw_keys[rows], number_keys(_DRAWS + step))
 
-    def _log_likelihood(self, places, who, answers):
-        shape = None if self.shape is None else self.shape[places]
-        return answer_log_likelihood(self.asker.model, who, answers, shape)
+    def _posterior(self, rows, evidence):
+        each, size = self._each(rows), np.repeat(self.size[rows], self.n_scenarios)
+        return np.exp(posterior(self.log_prior[each], evidence, size, self.asker.exponents))
+
+    def _told(self, places, who, answers):
+        """Log-likelihoods of answers, (n, C) and, by difficulty of the item, (n, D, C)."""
+        heard = told(self.asker.model, who, answers, None if self.shape is None else self.shape[places])
+        return heard.log_likelihood, heard.at_difficulties(self.asker.exponents.difficulty)
 
 
 class Panel(Talk):

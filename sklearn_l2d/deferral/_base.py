@@ -766,7 +766,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         self._crowdlab = fit_crowdlab(some.item, some.label, proba, team.y_codes[rows], center, weight[rows])
         shape = self._answer_shape(team.items[rows], some)
         model, some = self._counted_as(some)
-        model, self._exponents = learn_weights(model, some, truth[rows], log_prior, shape, self._seed)
+        model, self._exponents = learn_weights(model, some, truth[rows], log_prior, shape)
         self._roster = self._roster.who_answer(self._roster.answering._replace(share=model.share))
 
     def _count_answers(self, team):

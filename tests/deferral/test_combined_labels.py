@@ -212,7 +212,7 @@ def test_few_of_many_answers_tell_how_much_they_count(team, crowd, monkeypatch):
     monkeypatch.setattr(_answer_model, "_ENOUGH_ITEMS", 10)
     fewer = clone(team).fit(crowd.X, crowd.y, crowd.annotations)
     assert fewer._exponents != team._exponents
-    assert_allclose(fewer._exponents, team._exponents, atol=0.4)
+    assert_allclose(fewer._exponents, team._exponents, atol=0.5)
 
 
 def test_enough_items_are_learnt_from_however_many_answer_each(monkeypatch):
@@ -246,7 +246,7 @@ def test_everybody_on_the_same_few_items_is_learnt_alike_by_every_seed():
     for seed in range(4):
         team = ConfidenceDeferral(LogisticRegression(), random_state=seed).fit(X, y, given)
         proba = team.predict_team_proba(X_new, new)
-        assert team._exponents.correlation > 0.05
+        assert team._exponents.difficulty >= 1
         assert abs(proba.max(1).mean() - (proba.argmax(1) == y_new).mean()) < 0.12
 
 

@@ -22,6 +22,7 @@ from sklearn_l2d import AnnotatedTarget, AnnotatorLDA
 from sklearn_l2d._numerics._answer_model import complete_truth
 from sklearn_l2d._numerics._answers import fit_temperature
 from sklearn_l2d._numerics._crowdlab import fit_crowdlab
+from sklearn_l2d._numerics._difficulty import Told
 from sklearn_l2d._numerics._fusion import fit_exponents
 from sklearn_l2d._numerics._gate_posterior import gate_posterior
 from sklearn_l2d._numerics._shares import calibrate_offsets
@@ -157,9 +158,11 @@ def test_numerics_take_a_row_of_weight_two_for_a_row_twice(seed):
     other = complete_truth(log_proba[twice], of, expert[answers], label[answers], 2)
     assert_allclose(one[0][twice], other[0], atol=1e-3)
 
-    truth, told = np.eye(3)[y], rng.normal(size=(n, 3))  # with one answer to each item, their order is none
-    one = fit_exponents(log_proba, np.arange(n), told, truth * weight[:, None], 0)
-    other = fit_exponents(log_proba[twice], np.arange(len(twice)), told[twice], truth[twice], 0)
+    truth, accuracy = np.eye(3)[y], rng.random((n, 3))
+    heard = Told(rng.normal(size=(n, 3)), accuracy, rng.integers(3, size=n))
+    again = Told(*(column[twice] for column in heard))
+    one = fit_exponents(log_proba, np.arange(n), heard, truth * weight[:, None])
+    other = fit_exponents(log_proba[twice], np.arange(len(twice)), again, truth[twice])
     assert_allclose(one, other, rtol=1e-2, atol=1e-3)
 
 

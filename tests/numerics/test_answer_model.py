@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
+from scipy.optimize import brentq
 from scipy.special import expit, logit, logsumexp
 from scipy.stats import beta
 
@@ -20,8 +21,10 @@ from sklearn_l2d._numerics._answer_model import (
     fit_people,
     likely_accuracy,
     sum_by_item,
+    told,
     with_experts,
 )
+from sklearn_l2d._numerics._difficulty import Told
 from sklearn_l2d._numerics._fusion import Exponents, fit_exponents, fuse
 
 
@@ -156,7 +159,7 @@ def test_posterior_by_enumeration_of_the_truth():
     counts = dense_counts(item, expert, label, truth, 4)
     rows = dense_rows(model, counts, off_diagonal(counts))
     prior = np.random.default_rng(2).dirichlet(np.ones(3), 13)  # nobody answers the last item
-    posterior = np.exp(fuse(np.log(prior), item, answer_log_likelihood(model, expert, label), Exponents()))
+    posterior = np.exp(fuse(np.log(prior), item, told(model, expert, label), Exponents()))
     for i in range(13):
         joint = [prior[i, y] * np.prod(rows[expert[item == i], y, label[item == i]]) for y in range(3)]
         assert_allclose(posterior[i], joint / np.sum(joint), atol=1e-12)
@@ -166,17 +169,20 @@ def test_one_answer_and_an_even_prior_give_the_posterior_predictive():
     item, expert, label, truth = crowd(3)
     model = fit_answer_model(item, expert, label, 4, truth)
     likelihood = np.exp(answer_log_likelihood(model, expert[:1], label[:1]))
-    posterior = np.exp(fuse(np.zeros((1, 3)), np.zeros(1, int), np.log(likelihood), Exponents()))
-    assert_allclose(posterior, likelihood / likelihood.sum())
+    for exponents in (Exponents(), Exponents(correlation=0.3, difficulty=1.0)):
+        posterior = np.exp(fuse(np.zeros((1, 3)), np.zeros(1, int), told(model, expert[:1], label[:1]), exponents))
+        assert_allclose(posterior, likelihood / likelihood.sum(), atol=1e-6)
 
 
 def test_correlated_answers_count_as_fewer_and_decide_alike():
     rng = np.random.default_rng(0)
     log_prior, item = np.log(rng.dirichlet(np.ones(4), 6)), np.repeat(np.arange(5), [1, 2, 3, 4, 5])
-    log_likelihood = np.log(rng.dirichlet(np.ones(4), len(item)))
-    independent = fuse(log_prior, item, log_likelihood, Exponents(0.8, 0.9, 0.0))
+    heard = Told(
+        np.log(rng.dirichlet(np.ones(4), len(item))), rng.random((len(item), 4)), rng.integers(4, size=len(item))
+    )
+    independent = fuse(log_prior, item, heard, Exponents(0.8, 0.9, 0.0))
     for r in (0.3, 1.0):
-        found = fuse(log_prior, item, log_likelihood, Exponents(0.8, 0.9, r))
+        found = fuse(log_prior, item, heard, Exponents(0.8, 0.9, r))
         for i, n_answers in enumerate([1, 2, 3, 4, 5]):
             tempered = independent[i] / (1 + r * (n_answers - 1))
             assert_allclose(found[i], tempered - logsumexp(tempered))
@@ -190,17 +196,17 @@ def test_order_does_not_matter_and_posteriors_are_distributions(seed, n_classes,
     shape = rng.dirichlet(np.ones(n_classes), len(item))
     model = fit_answer_model(item, expert, label, 4, truth, shape)
     log_prior = np.log(rng.dirichlet(np.ones(n_classes), 12))
-    log_likelihood = answer_log_likelihood(model, expert, label, shape)
-    posterior = np.exp(fuse(log_prior, item, log_likelihood, Exponents(0.9, 0.8, 0.2)))
+    heard, exponents = told(model, expert, label, shape), Exponents(0.9, 0.8, 0.2, 1.0)
+    posterior = np.exp(fuse(log_prior, item, heard, exponents))
     assert_allclose(posterior.sum(1), 1)
     answers, people, classes = rng.permutation(len(item)), rng.permutation(4), rng.permutation(n_classes)
     place = np.argsort(classes)  # of every class among the permuted ones
     moved = item[answers], people[expert[answers]], place[label[answers]]
     moved_shape = shape[np.ix_(answers, classes)]
     model = fit_answer_model(*moved, 4, truth[:, classes], moved_shape)
-    moved_likelihood = answer_log_likelihood(model, *moved[1:], moved_shape)
-    assert_allclose(moved_likelihood, log_likelihood[np.ix_(answers, classes)], atol=1e-6)
-    found = np.exp(fuse(log_prior[:, classes], moved[0], moved_likelihood, Exponents(0.9, 0.8, 0.2)))
+    moved_heard = told(model, *moved[1:], moved_shape)
+    assert_allclose(moved_heard.log_likelihood, heard.log_likelihood[np.ix_(answers, classes)], atol=1e-6)
+    found = np.exp(fuse(log_prior[:, classes], moved[0], moved_heard, exponents))
     assert_allclose(found, posterior[:, classes], atol=1e-6)
 
 
@@ -396,9 +402,10 @@ def test_without_answers():
     nothing = np.zeros(0, dtype=int)
     model = fit_answer_model(nothing, nothing, nothing, 3, np.eye(4)[:2])
     assert_allclose(np.exp(answer_log_likelihood(model, np.array([2]), np.array([1]))).sum(), 1, atol=0.5)
-    exponents = fit_exponents(np.zeros((2, 4)), nothing, np.zeros((0, 4)), np.eye(4)[:2], seed=0)
-    assert_allclose(exponents, (1, 1, 0.25))
-    assert_allclose(fuse(np.log([[0.2, 0.8]]), nothing, np.zeros((0, 2)), exponents), np.log([[0.2, 0.8]]))
+    exponents = fit_exponents(np.zeros((2, 4)), nothing, told(model, nothing, nothing), np.eye(4)[:2])
+    assert_allclose(exponents, (1, 1, 0.25, 1))
+    log_prior = np.log([[0.1, 0.2, 0.3, 0.4]])
+    assert_allclose(fuse(log_prior, nothing, told(model, nothing, nothing), exponents), log_prior)
 
 
 def test_people_who_are_always_right_stay_below_certainty():
@@ -415,7 +422,8 @@ def votes_on_shared_difficulty(rng, n_items, n_answers, spread):
     ease = rng.normal(2.0, spread, n_items)
     item = np.repeat(np.arange(n_items), n_answers)
     label = np.where(rng.random(len(item)) < expit(ease)[item], y[item], 1 - y[item])
-    return item, rng.integers(5, size=len(item)), label, np.eye(2)[y]
+    expert = rng.permuted(np.tile(np.arange(5), (n_items, 1)), axis=1)[:, :n_answers].ravel()
+    return item, expert, label, np.eye(2)[y]
 
 
 def test_exponents_calibrate_answers_that_depend_on_one_another():
@@ -423,17 +431,16 @@ def test_exponents_calibrate_answers_that_depend_on_one_another():
     item, expert, label, truth = votes_on_shared_difficulty(rng, 1500, 5, spread=2.5)
     model = fit_answer_model(item, expert, label, 5, truth)
     log_prior = np.full((1500, 2), np.log(0.5))
-    exponents = fit_exponents(
-        log_prior, item, answer_log_likelihood(model, expert, label, None, truth[item]), truth, seed=0
-    )
+    exponents = fit_exponents(log_prior, item, told(model, expert, label, None, truth[item]), truth)
     assert exponents.correlation > 0.2
+    assert exponents.difficulty >= 1
     item, expert, label, truth = votes_on_shared_difficulty(rng, 4000, 5, spread=2.5)
     for n_answers in (1, 2, 3, 5):
         kept = np.arange(len(item)) % 5 < n_answers
-        log_likelihood = answer_log_likelihood(model, expert[kept], label[kept])
+        heard = told(model, expert[kept], label[kept])
         excess = []
         for chosen in (exponents, Exponents()):
-            posterior = np.exp(fuse(np.full((4000, 2), np.log(0.5)), item[kept], log_likelihood, chosen))
+            posterior = np.exp(fuse(np.full((4000, 2), np.log(0.5)), item[kept], heard, chosen))
             right = truth[np.arange(4000), posterior.argmax(1)]
             excess.append(abs(posterior.max(1).mean() - right.mean()))
         assert excess[0] < 0.03
@@ -444,32 +451,48 @@ def test_exponents_of_independent_answers_are_those_of_bayes():
     rng = np.random.default_rng(1)
     item, expert, label, truth = votes_on_shared_difficulty(rng, 3000, 4, spread=0.0)
     model = fit_answer_model(item, expert, label, 5, truth)
-    unseen = answer_log_likelihood(model, expert, label, None, truth[item])
-    found = fit_exponents(np.full((3000, 2), np.log(0.5)), item, unseen, truth, seed=0)
+    unseen = told(model, expert, label, None, truth[item])
+    found = fit_exponents(np.full((3000, 2), np.log(0.5)), item, unseen, truth)
     assert_allclose(found.answers, 1, atol=0.1)
     assert found.correlation < 0.05
-    assert found == fit_exponents(np.full((3000, 2), np.log(0.5)), item, unseen, truth, seed=0)
+    assert found.difficulty == 0
 
 
 def test_exponents_maximise_the_likelihood_under_their_priors():
     """All answers to an item tell the same, so that their order does not matter."""
     rng = np.random.default_rng(3)
     y, size = rng.integers(3, size=60), rng.integers(1, 4, size=60)
-    log_prior, told = np.log(rng.dirichlet(np.ones(3), 60)), np.log(rng.dirichlet(np.ones(3), 60) + np.eye(3)[y])
+    log_prior, accuracy = np.log(rng.dirichlet(np.ones(3), 60)), rng.uniform(0.2, 0.95, size=(60, 3))
+    label = np.where(rng.random(60) < 0.7, y, rng.integers(3, size=60))
+    likelihood = np.where(label[:, None] == np.arange(3), accuracy, (1 - accuracy) / 2)
     item = np.repeat(np.arange(60), size)
-    found = fit_exponents(log_prior, item, told[item], np.eye(3)[y], seed=0)
+    heard = Told(np.log(likelihood)[item], accuracy[item], label[item])
+    found = fit_exponents(log_prior, item, heard, np.eye(3)[y])
+    nodes, weights = np.polynomial.hermite_e.hermegauss(5)
 
-    def objective(a, b, r):
+    def chance(mean, spread):
+        """Of people who are right with this mean, at each difficulty."""
+        at = brentq(lambda x: weights @ expit(x + spread * nodes) / weights.sum() - mean, -20, 20)
+        return expit(at + spread * nodes)
+
+    def objective(a, b, r, spread):
         total = -2 * np.log(a) ** 2 - 2 * np.log(b) ** 2 - np.log1p(((r - 0.25) / 0.12) ** 2)
+        total -= np.log1p((spread - 1) ** 2)
         for i in range(60):
+            right = np.array([chance(p, spread) for p in accuracy[i]])  # classes, nodes
+            one = np.where(np.arange(3)[:, None] == label[i], right, (1 - right) / 2)
             weight = 1 / np.arange(1, size[i] + 1)
             for t, w in enumerate(weight / weight.sum(), start=1):
-                log_joint = (a * log_prior[i] + b * t * told[i]) / (1 + r * (t - 1))
+                evidence = np.log(one**t @ weights / weights.sum())
+                log_joint = (a * log_prior[i] + b * evidence) / (1 + r * (t - 1))
                 total += w * (log_joint[y[i]] - logsumexp(log_joint))
         return total
 
-    for step in 0.01 * np.vstack([np.eye(3), -np.eye(3)]):
-        assert objective(*(np.array(found) + step)) < objective(*found)
+    best = objective(*found)
+    for step in 0.01 * np.vstack([np.eye(3, 4), -np.eye(3, 4)]):
+        assert objective(*(np.array(found) + step)) < best
+    for spread in {0.0, 0.5, 1.0, 1.5, 2.0} - {found.difficulty}:
+        assert objective(*found[:3], spread) < best
 
 
 @pytest.mark.parametrize("n_items", [3, 3000])
@@ -477,7 +500,8 @@ def test_a_few_items_hardly_change_what_is_known_of_the_correlation(n_items):
     rng = np.random.default_rng(4)
     item, expert, label, truth = votes_on_shared_difficulty(rng, n_items, 3, spread=0.0)  # independent answers
     model = fit_answer_model(item, expert, label, 5, truth)
-    unseen = answer_log_likelihood(model, expert, label, None, truth[item])
-    found = fit_exponents(np.full((n_items, 2), np.log(0.5)), item, unseen, truth, seed=0)
+    unseen = told(model, expert, label, None, truth[item])
+    found = fit_exponents(np.full((n_items, 2), np.log(0.5)), item, unseen, truth)
     assert (found.correlation > 0.2) == (n_items == 3)
     assert n_items == 3 or found.correlation < 0.05
+    assert (found.difficulty >= 1) == (n_items == 3)
