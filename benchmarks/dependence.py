@@ -245,29 +245,33 @@ def calibration(seeds):
 
 
 def asking(seeds):
-    """The same of a panel that chooses whom to ask, with each of the two priors and without."""
-    enough, grid = _answer_model._ENOUGH_EXPERTS, _answers._GRID
-    _answers._GRID = GRID
-    for name in CHOSEN[:2]:
+    """A panel that chooses whom to ask, with each prior of accuracy and less and more of its model of dependence."""
+    budgets, enough, tried = _answers._budgets, _answer_model._ENOUGH_EXPERTS, _fusion._DIFFICULTIES
+    _answers._budgets = lambda most: [b for b in GRID if b < most + 0.01]
+    for name in CHOSEN:
         figures = {}
         for seed in seeds:
             world = SETS[name].build(seed)
             task = _answers.Task.of(world, world.identified(SIZE, SETS[name].same_items))
             for least, of_people in ((np.inf, "one Beta"), (enough, "one or two")):
-                for spread, of_r in ((np.inf, "no"), (_SPREAD, "yes")):
-                    _answer_model._ENOUGH_EXPERTS, _fusion._SPREAD = least, spread
-                    points = list(_answers.METHODS["panel"](task))
-                    figures.setdefault((of_people, of_r), []).append(points)
-            _answer_model._ENOUGH_EXPERTS, _fusion._SPREAD = enough, _SPREAD
+                for key, spread, difficulties in (
+                    ("one correlation, no prior", np.inf, (0.0,)),
+                    ("one correlation", _SPREAD, (0.0,)),
+                    ("correlation and difficulty", _SPREAD, tried),
+                ):
+                    _answer_model._ENOUGH_EXPERTS, _fusion._SPREAD, _fusion._DIFFICULTIES = least, spread, difficulties
+                    points = [point[:3] for point in _answers.METHODS["panel"](task)]
+                    figures.setdefault((of_people, key), []).append(points)
+            _answer_model._ENOUGH_EXPERTS, _fusion._SPREAD, _fusion._DIFFICULTIES = enough, _SPREAD, tried
         rows = []
         for key, of_seeds in figures.items():
             _, accuracy, excess = np.transpose(np.array(of_seeds, dtype=float), (2, 1, 0))
             cells = [f"{values.mean():+.3f} ({standard_error(values):.3f})" for values in excess[2:]]
             rows.append([*key, *cells, *accuracy[2:].mean(1)])
         columns = [f"{what}, {b:g}" for what in ("excess", "accuracy") for b in _answers.BUDGETS[2:]]
-        columns = ["prior of accuracy", "prior of r", *columns]
+        columns = ["prior of accuracy", "dependence", *columns]
         table(f"A panel, by answers per item, {name}, N'={SIZE}", columns, rows)
-    _answers._GRID = grid
+    _answers._budgets = budgets
 
 
 def one_world(world_set, seed):

@@ -249,13 +249,8 @@ KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
 def answers(seeds):
     """CPU seconds and memory of what works on votes, by the number of items and of people, with fitted exponents."""
     memory = {step: mb for step, (_, mb) in in_a_process(cost_of_votes, SIZES[0], 1_000).items()}
-    as_found = dict(os.environ)
-    os.environ.update(KEEP_MEMORY)  # read by the C library of the processes that follow
-    by_items = [in_a_process(cost_of_votes, n_items, 1_000) for n_items in SIZES]
-    by_people = [in_a_process(cost_of_votes, 250_000, n_people) for n_people in PEOPLE]
-    for name in KEEP_MEMORY:
-        os.environ.pop(name)
-    os.environ.update(as_found)
+    by_items = [in_a_process(cost_of_votes, n_items, 1_000, **KEEP_MEMORY) for n_items in SIZES]
+    by_people = [in_a_process(cost_of_votes, 250_000, n_people, **KEEP_MEMORY) for n_people in PEOPLE]
     rows = []
     for step in memory:
         seconds = [cost[step][0] for cost in by_items]
@@ -269,6 +264,16 @@ def answers(seeds):
         "is not, exponents in answers and in people",
         ["step", *(f"{n:,} items" for n in SIZES), f"MB at {SIZES[0]:,}", "in answers", "in people"],
         rows,
+    )
+
+
+def people(seeds):
+    """The same of a million items by a thousand people, and by ten thousand."""
+    few, many = (in_a_process(cost_of_votes, 1_000_000, n, **KEEP_MEMORY) for n in (1_000, 10_000))
+    table(
+        "1,000,000 items, 5 answers each: CPU seconds by the number of people",
+        ["step", "1,000 people", "10,000 people", "ratio"],
+        [[step, *(f"{s:.2f}" for s in (few[step][0], many[step][0])), many[step][0] / few[step][0]] for step in few],
     )
 
 
@@ -414,10 +419,16 @@ def costs(steps, n_calls=1):
     return found
 
 
-def in_a_process(function, *args):
-    """Result of a call in a new interpreter, whose memory nothing else has touched."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(partial(function, *args)).result()
+def in_a_process(function, *args, **environment):
+    """Result of a call in a new interpreter, whose memory nothing else has touched, with some environment variables."""
+    before = dict(os.environ)
+    os.environ.update(environment)
+    try:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            return pool.submit(partial(function, *args)).result()
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def status(name):
@@ -427,4 +438,4 @@ def status(name):
 
 
 if __name__ == "__main__":
-    run({f.__name__: f for f in (answers, teams, mapped, quality, search, stream)}, "What large data cost")
+    run({f.__name__: f for f in (answers, people, teams, mapped, quality, search, stream)}, "What large data cost")

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from scipy.special import betaln, digamma, expit, gammaln, logit, logsumexp, softmax
 
 from ._difficulty import Told
-from ._matrices import rows_of
+from ._matrices import log_sum_exp, rows_of
 
 _FLOOR = 1e-3  # least probability of a right and of a wrong answer in a prior row
 _STRENGTHS = (0.5, 2000.0)  # of the prior rows, in answers
@@ -398,7 +398,7 @@ def _fit_kinds(right, seen, size, starts):
         share, accuracy, strength = unpacked(point)
         p, q = accuracy * strength, (1 - accuracy) * strength
         joint = np.log(share) + _beta_gain(right, seen, accuracy, strength)
-        gain = logsumexp(joint, axis=1)
+        gain = log_sum_exp(joint, axis=1)
         kind = size[:, None] * np.exp(joint - gain[:, None])
         rise = digamma(strength) - digamma(strength + seen)
         slope_p = (kind * (digamma(p + right) - digamma(p) + rise)).sum(0) + 1 / p
@@ -414,7 +414,7 @@ def _fit_kinds(right, seen, size, starts):
     points = ([*logit(start), *[np.log(10)] * n_kinds, *[0.0] * (n_kinds - 1)] for start in starts)
     best = min((minimize(loss, point, **settings) for point in points), key=lambda found: found.fun)
     share, accuracy, strength = unpacked(best.x)
-    gain = size @ logsumexp(np.log(share) + _beta_gain(right, seen, accuracy, strength), axis=1)
+    gain = size @ log_sum_exp(np.log(share) + _beta_gain(right, seen, accuracy, strength), axis=1)
     return People(tuple(share.tolist()), tuple(accuracy.tolist()), tuple(strength.tolist())), float(gain)
 
 

@@ -9,10 +9,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_expit, logit, logsumexp
+from scipy.special import expit, log_expit, logit
+
+from ._matrices import log_sum_exp
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+_LOG_WEIGHTS = np.log(_WEIGHTS)
 _LEAST = 1e-4  # probability of a right and of a wrong answer
 _LOGITS = np.linspace(logit(_LEAST), -logit(_LEAST), 2001)
 
@@ -45,9 +48,8 @@ class Told(NamedTuple):
         known = logit(np.clip(self.accuracy, _LEAST, 1 - _LEAST))
         moved = np.interp(known, _LOGITS, _typical_logits(spread))[:, None] - spread * _NODES[:, None]
         change = log_expit(-moved) - log_expit(-known)[:, None]
-        rows = np.arange(len(self.label))
-        of_right = moved[rows, :, self.label], known[rows, self.label][:, None]
-        change[rows, :, self.label] = log_expit(of_right[0]) - log_expit(of_right[1])
+        rows = np.arange(len(self.label))  # ln p = ln (1 - p) + logit p
+        change[rows, :, self.label] += moved[rows, :, self.label] - known[rows, self.label][:, None]
         return self.log_likelihood[:, None] + change
 
 
@@ -63,7 +65,7 @@ def over_difficulties(log_likelihood):
     """
     if log_likelihood.shape[1] == 1:
         return log_likelihood[:, 0]
-    return logsumexp(log_likelihood, axis=1, b=_WEIGHTS[:, None])
+    return log_sum_exp(log_likelihood + _LOG_WEIGHTS[:, None], axis=1)
 
 
 @lru_cache

@@ -153,3 +153,9 @@ def ragged_rows(starts, rows):
 def rows_of(matrix):
     """Row of every stored entry of a `csr_array`."""
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+
+def log_sum_exp(values, axis):
+    """Logarithm of the sum of exponentials of finite numbers: SciPy's, without what its general form costs."""
+    largest = values.max(axis, keepdims=True)
+    return np.log(np.exp(values - largest).sum(axis)) + largest.squeeze(axis)

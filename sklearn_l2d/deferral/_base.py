@@ -389,9 +389,12 @@ class BaseDeferrer(ClassifierMixin, Estimator):
 
         By default, every answer counts by how its author answers items of each true class, learnt in `fit` by empirical
         Bayes (Dawid and Skene, 1979). With T answers, ``ln p(y | x, answers)`` is, up to a constant,
-        ``(a ln p(y | x) + b sum_j ln p(answer_j | y)) / (1 + r (T - 1))``. The exponents a and b, and the correlation r
-        of the answers to an item, since people err alike, are learnt from the rows of `fit`, where each answer is
-        judged by the others. Few rows hardly move r away from .25, that of people in published sets.
+        ``(a ln p(y | x) + b ln p(answers | y)) / (1 + r (T - 1))``. People err alike: r is the correlation of the
+        answers to an item, and in ``p(answers | y)`` a difficulty of the item, by which everybody is right less often,
+        is integrated out; where people contradict one another, the item is probably hard. The exponents a and b, r and
+        the deviation of difficulties are learnt from the rows of `fit`, where each answer is judged by the others and
+        those who are asked first come first. Few rows hardly move r away from .25, or the deviation from one logit,
+        those of people in published sets.
 
         Parameters
         ----------
