@@ -327,7 +327,10 @@ def warn_unless(converged, max_iter):
 
 def check_distribution(proba, n_classes, name):
     """Positive probabilities (C,) that sum to 1, one for every class; `name` is that of the parameter."""
-    values = np.asarray(proba, dtype=float)
+    try:
+        values = np.asarray(proba, dtype=float)
+    except (TypeError, ValueError):  # no numbers, or rows of unlike lengths
+        values = np.empty(0)
     if values.shape != (n_classes,) or not (values > 0).all() or abs(values.sum() - 1) > 1e-6:
         raise ValueError(
             f"{name}={proba!r} must hold {n_classes} positive probabilities that sum to 1, one per class; correct it."

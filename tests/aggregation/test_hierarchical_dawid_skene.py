@@ -177,7 +177,7 @@ def test_known_labels_do_not_count_for_the_shares():
     assert_array_equal(everything.class_offset_, [0, 0])
 
 
-@pytest.mark.parametrize("class_shares", [[0.5, 0.5], [0.5, 0.5, 0.0], [0.5, 0.4, 0.2]])
+@pytest.mark.parametrize("class_shares", [[0.5, 0.5], [0.5, 0.5, 0.0], [0.5, 0.4, 0.2], list("abc")])
 def test_shares_that_are_none_are_refused(class_shares):
     votes, _, _ = simulate(50)
     consensus = HierarchicalDawidSkene().fit(votes)
