@@ -21,6 +21,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from _consensus_trials import foretold, trials
 from _report import cpu_seconds, table
 from scipy.special import expit
 from scipy.stats import rankdata, spearmanr
@@ -33,8 +34,8 @@ from sklearn_l2d.datasets import list_crowds, load_crowd
 from sklearn_l2d.metrics import consensus_accuracy
 
 CROWDS = [name for name in list_crowds() if name.startswith("label_only_")]
-# sets with a truth of their own, on which the default of `common` was not chosen
-OTHERS = [
+# sets on which the default of `common` was not chosen
+FEATURES = [
     "chexpert_readers_atelectasis",
     "chexpert_readers_cardiomegaly",
     "chexpert_readers_edema",
@@ -43,20 +44,28 @@ OTHERS = [
     "labelme",
     "medical_relation_cause",
     "medical_relation_treat",
-    "model_vs_human",
     "music_genre",
+    "product_match",
+    "recidivism_compas",
+    "sentiment_polarity",
+]
+LABELS = [
+    "model_vs_human",
     "nih_readers_airspace_opacity",
     "nih_readers_fracture",
     "nih_readers_nodule_or_mass",
     "nih_readers_pneumothorax",
-    "product_match",
-    "recidivism_compas",
     "recidivism_lsi_balanced",
     "recidivism_lsi_low",
-    "sentiment_polarity",
 ]
+GROUPS = {
+    "the label-only crowds": CROWDS,
+    "the crowds with features": FEATURES,
+    "other crowds without features": LABELS,
+}
 COMMON = (0.0, 0.25, 0.5, 0.75, 1.0)
 MORE = {
+    "HierarchicalDawidSkene": [{"class_shares": "majority"}],
     "WeightedMajorityVote": [{"weights": "zero_based_skill"}],
     "DawidSkene": [
         {"model": "one_coin"},
@@ -81,10 +90,16 @@ def methods():
     return found
 
 
-def read(name):
-    """Votes on the items of a crowd that have some, true classes, -1 where unknown, and whether they are known."""
+def read(name, everybody=False):
+    """Votes on the items of a crowd that have some, true classes, -1 where unknown, and whether they are known.
+
+    The truth of chexpert_readers is the majority of five of the eight readers, who are left out but for `everybody`.
+    """
     crowd = load_crowd(name)
-    votes, truth = encode_votes(crowd.annotations), np.asarray(crowd.y)
+    annotations, truth = crowd.annotations, np.asarray(crowd.y)
+    if name.startswith("chexpert") and not everybody:
+        annotations = annotations[:, [not reader.endswith("_gt") for reader in crowd.annotator_names]]
+    votes = encode_votes(annotations)
     votes = votes.recode(np.union1d(votes.classes, np.unique(truth[truth >= 0])))
     answered = np.bincount(votes.item, minlength=len(votes)) > 0
     return votes.without_tasks()[answered], truth[answered]
@@ -157,8 +172,8 @@ def within(limit, function, *arguments):
 
 def crowds(_):
     """Every method on every crowd."""
-    found, left_out = methods(), []
-    for title, names in (("the label-only crowds", CROWDS), ("other crowds with a truth of their own", OTHERS)):
+    found, left_out, every = methods(), [], {}
+    for title, names in GROUPS.items():
         figures = {}
         for crowd in names:
             votes, truth = read(crowd)
@@ -173,6 +188,8 @@ def crowds(_):
             rows = [[name, *(figures.get((name, c), {}).get(figure, np.nan) for c in names)] for name in found]
             columns = ["method", *(crowd.removeprefix("label_only_") for crowd in names)]
             table(f"{what}, on {title}", columns, rows)
+        every |= figures
+    summary("Means over the label-only crowds and those with features", found, CROWDS + FEATURES, every)
     table("Not fitted", ["method", "crowd", "reason"], left_out)
 
 
@@ -203,7 +220,7 @@ def summary(title, found, names, figures):
 def common(_):
     """The one number of the recommended method that was chosen on crowds, and what it is worth on others."""
     gains = {}
-    for crowd in CROWDS + OTHERS:
+    for crowd in CROWDS + FEATURES + LABELS:
         votes, truth = read(crowd)
 
         def accuracy(method, votes=votes, truth=truth):
@@ -213,7 +230,7 @@ def common(_):
         majority = accuracy(aggregation.MajorityVote())
         gains[crowd] = [accuracy(aggregation.HierarchicalDawidSkene(common=c)) - majority for c in COMMON]
     rows = []
-    for title, names in (("the label-only crowds", CROWDS), ("other crowds with a truth of their own", OTHERS)):
+    for title, names in GROUPS.items():
         gain = np.array([gains[name] for name in names])
         for k, c in enumerate(COMMON):
             rows.append([title, c, gain[:, k].mean(), f"{gain[:, k].min():+.4f}", names[gain[:, k].argmin()]])
@@ -229,6 +246,51 @@ def common(_):
         "HierarchicalDawidSkene by `common`: accuracy above that of the majority, tied classes sharing an item",
         ["crowds", "common", "mean", "least", "where"],
         rows,
+    )
+
+
+def label_shares(proba):
+    """Shares of the classes among the labels, where tied classes share an item."""
+    best = np.isclose(proba, proba.max(1, keepdims=True))
+    return (best / best.sum(1, keepdims=True)).mean(0)
+
+
+def drift(_):
+    """What was tried to keep the recommended method at the majority, and what votes tell of the shares of classes."""
+    worlds = {crowd: read(crowd) for crowd in CROWDS + FEATURES + LABELS}
+    worlds |= {f"{crowd}, all readers": read(crowd, everybody=True) for crowd in FEATURES[:4]}
+    learnt, kept = (aggregation.HierarchicalDawidSkene(class_shares=shares) for shares in (None, "majority"))
+    gains, told = {}, []
+    for crowd, (votes, truth) in worlds.items():
+        shares = np.bincount(np.searchsorted(votes.classes, truth[truth >= 0]), minlength=len(votes.classes)) + 1e-6
+        proba = {name: method(votes) for name, method in trials(shares / shares.sum()).items()}
+        accuracy = {
+            name: consensus_accuracy(truth, of, classes=votes.classes, ties="shared", unlabeled_label=-1)
+            for name, of in proba.items()
+        }
+        gains[crowd] = {name: of - accuracy["MajorityVote()"] for name, of in accuracy.items()}
+        before, after = (label_shares(proba[name]) for name in list(proba)[:2])
+        row = [crowd.removeprefix("label_only_"), np.abs(after - before).sum() / 2]
+        for one, other in zip(foretold(learnt, votes), foretold(kept, votes), strict=True):
+            difference = one - other
+            error = difference.std() / np.sqrt(len(difference))
+            row += [f"{difference.mean():+.4f}", f"{difference.mean() / error:+.1f}" if error else ""]
+        shown = list(proba)[1], *list(proba)[-3:]
+        told.append(row + [f"{gains[crowd][name]:+.4f}" for name in shown])
+    groups, rows = GROUPS | {"chexpert, all readers": list(worlds)[-4:]}, []
+    for name in list(proba)[1:]:
+        row = [name]
+        for of in groups.values():
+            gain = np.array([gains[crowd][name] for crowd in of])
+            row += [f"{gain.mean():+.4f}", f"{gain.min():+.4f}", of[gain.argmin()].removeprefix("label_only_")]
+        rows.append(row)
+    columns = [part for title in groups for part in (f"{title}: mean", "least", "where")]
+    table("What was tried to stay at the majority: accuracy above it", ["method", *columns], rows)
+    columns = ["agreement of answers left out", "in standard errors", "their log-likelihood", "in standard errors"]
+    table(
+        "Shares of classes that are learnt, beside those of the majority: what votes tell, and accuracy above it",
+        ["crowd", "labels moved", *columns, *shown],
+        told,
     )
 
 
@@ -391,7 +453,7 @@ def size(_):
     )
 
 
-TABLES = {"crowds": crowds, "ties": ties, "common": common, "speed": speed, "glad": glad, "size": size}
+TABLES = {"crowds": crowds, "ties": ties, "common": common, "drift": drift, "speed": speed, "glad": glad, "size": size}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Consensus from votes alone")

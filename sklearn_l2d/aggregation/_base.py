@@ -325,6 +325,19 @@ def warn_unless(converged, max_iter):
         warn(f"no convergence after max_iter={max_iter} iterations; raise max_iter or tol.", ConvergenceWarning)
 
 
+def check_distribution(proba, n_classes, name):
+    """Positive probabilities (C,) that sum to 1, one for every class; `name` is that of the parameter."""
+    try:
+        values = np.asarray(proba, dtype=float)
+    except (TypeError, ValueError):  # no numbers, or rows of unlike lengths
+        values = np.empty(0)
+    if values.shape != (n_classes,) or not (values > 0).all() or abs(values.sum() - 1) > 1e-6:
+        raise ValueError(
+            f"{name}={proba!r} must hold {n_classes} positive probabilities that sum to 1, one per class; correct it."
+        )
+    return values
+
+
 def allowed_classes(labels, known, classes):
     """Classes (n, C) that items may have: all, or one where the truth is known.
 

@@ -20,7 +20,7 @@ from .._numerics._crowd_em import (
 )
 from .._numerics._spectral import tensor_confusion
 from .._sklearn import Interval, StrOptions, atomic_fit, check_weights, warn
-from ._base import BaseAggregator, allowed_classes, learnt, warn_unless
+from ._base import BaseAggregator, allowed_classes, check_distribution, learnt, warn_unless
 
 _STEP = 0.6  # power of the number of batches by which a new one weighs less
 
@@ -338,12 +338,7 @@ class DawidSkene(BaseAggregator):
         if self.inference == "variational" and self.prior == 0:
             raise ValueError("prior=0 has no expectation; give inference='variational' a positive prior.")
         if not isinstance(self.class_prior, str):
-            prior = np.asarray(self.class_prior, dtype=float)
-            if prior.shape != (n_classes,) or not (prior > 0).all() or abs(prior.sum() - 1) > 1e-6:
-                raise ValueError(
-                    f"class_prior={self.class_prior!r} must hold {n_classes} positive probabilities that sum to 1, one "
-                    "per class; correct it."
-                )
+            check_distribution(self.class_prior, n_classes, "class_prior")
 
     def _m_step(self, counts, class_counts):
         """Confusion matrices and class prior, what an E-step takes for their logarithms, and the objective's part."""

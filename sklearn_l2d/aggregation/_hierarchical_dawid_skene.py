@@ -15,13 +15,15 @@ from .._numerics._crowd_em import (
     pooled_counts,
     posterior_of,
     safe_log,
+    tied_classes,
     vote_shares,
 )
-from .._sklearn import Interval
-from ._base import BaseAggregator, learnt, warn_unless
+from .._numerics._shares import project_onto_shares
+from .._sklearn import Interval, StrOptions
+from ._base import BaseAggregator, check_distribution, learnt, warn_unless
 
 _SETTLED = 10  # rounds after which the strength of the population stays
-_LEAST_COUNT = 1e-6  # expected answers below which a cell says nothing about the strength
+_LEAST_COUNT = 1e-6  # expected answers below which a cell says nothing about the strength; labels of every class
 _WEAKEST = 0.02  # discount
 _SAMPLE = 100_000  # answers that the discount is learnt from
 
@@ -93,6 +95,22 @@ def discount_of(votes, log_joint, evidence, confusion, open_items, weight):
     return float(np.exp(minimize_scalar(loss, bounds=(np.log(_WEAKEST), 0.0), method="bounded").x))
 
 
+def shares_of_majority(shares, weight):
+    """Shares (C,) of the labels of the majority, where tied classes share an item, from shares (n, C) of votes."""
+    best = tied_classes(shares)
+    counts = weight @ (best / best.sum(1, keepdims=True)) + _LEAST_COUNT
+    return counts / counts.sum()
+
+
+def offset_for(log_joint, shares, weight, start):
+    """Log-odds (C,) for which the mean of the posteriors of items (n, C) is `shares`: they change as little as can be.
+
+    `start` are those of the last iteration.
+    """
+    offset = project_onto_shares(log_joint, shares, shares, dual=start, sample_weight=weight, tol=1e-6)[1]
+    return offset - offset.mean()
+
+
 class HierarchicalDawidSkene(BaseAggregator):
     """Annotators who vary around a population, whose common errors are trusted in part: the recommended consensus.
 
@@ -107,11 +125,22 @@ class HierarchicalDawidSkene(BaseAggregator):
     - Annotators err alike on hard items. The evidence of an item is multiplied by a discount, with which the other
       answers to an item predict each answer best. Probabilities become cautious, labels stay.
 
+    How frequent the classes are, votes alone do not tell: of two crowds whose votes look alike, one overlooks a class,
+    and the other sees it where it is not. Compare the shares of the labels with those of the majority, and with what is
+    known of the classes. Where they are known, pass `class_shares`; where people judge something else than the truth,
+    such as an event that comes later, the majority is the better choice, or ``class_shares="majority"``.
+
     Parameters
     ----------
     common : float, default=0.25
         Share of the errors that all have in common that counts as evidence, from 0 to 1. Larger ones gain where most
         annotators confuse a class alike, and lose where items are hard; the default is a compromise of many crowds.
+
+    class_shares : "majority", array-like of shape (n_classes,) or None, default=None
+        Shares that the classes have among the items of `fit`: in every iteration the probabilities change as little as
+        they must for their means to be these, by the same log-odds for all items. "majority" takes the shares of its
+        labels, where tied classes share an item; None learns them. Items of known truth and items without votes do not
+        count.
 
     max_iter : int, default=200
         Largest number of iterations.
@@ -157,6 +186,8 @@ class HierarchicalDawidSkene(BaseAggregator):
         Number of answers that the population counts as in the row of an annotator.
     discount_ : float
         Factor of the evidence of all answers to an item, 1 if they are as good as independent.
+    class_offset_ : ndarray of shape (n_classes,)
+        Log-odds that give the classes their shares, 0 where these are learnt.
     n_features_in_ : int
         Number of annotators, the columns of `X`.
 
@@ -183,6 +214,7 @@ class HierarchicalDawidSkene(BaseAggregator):
     _parameter_constraints: ClassVar = {
         **BaseAggregator._parameter_constraints,
         "common": [Interval(numbers.Real, 0, 1, closed="both")],
+        "class_shares": [StrOptions({"majority"}), "array-like", None],
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
     }
@@ -191,6 +223,7 @@ class HierarchicalDawidSkene(BaseAggregator):
         self,
         *,
         common=0.25,
+        class_shares=None,
         max_iter=200,
         tol=1e-4,
         ties="lowest",
@@ -199,6 +232,7 @@ class HierarchicalDawidSkene(BaseAggregator):
         random_state=None,
     ):
         self.common = common
+        self.class_shares = class_shares
         self.max_iter = max_iter
         self.tol = tol
         self.ties = ties
@@ -209,30 +243,46 @@ class HierarchicalDawidSkene(BaseAggregator):
     def _learn(self, votes, allowed, weight):
         answers, n_annotators, n_classes = answer_matrix(votes), len(votes.annotators), len(votes.classes)
         truth, history, converged = vote_shares(votes, allowed), [], False
-        equal = np.zeros(n_classes)
+        offset = np.zeros(n_classes)
+        voted, open_items = np.diff(votes.starts) > 0, allowed.all(1)
+        free = np.flatnonzero(voted & open_items)
+        told = weight * (voted | ~open_items)  # the others say nothing about the classes
+        shares = self._shares(truth[free], weight[free])
         while not converged and len(history) < self.max_iter:
             counts = count_answers_of(answers, truth * weight[:, None], n_annotators)
             pooled, symmetric = population_of(counts)
             if len(history) < _SETTLED:
                 strength = strength_of(counts, pooled)
             evidence = evidence_of(counts, pooled, symmetric, strength, self.common)
-            log_joint = log_joint_of(answers, evidence, equal)
+            log_joint = log_joint_of(answers, evidence, 0.0)
+            if shares is not None and len(free):
+                offset = offset_for(log_joint[free], shares, weight[free], offset)
+                log_joint += offset
             before, truth = truth, posterior_of(log_joint, allowed)[0]
-            history.append(float(weight @ np.abs(truth - before).sum(1) / weight.sum()))
+            history.append(float(told @ np.abs(truth - before).sum(1) / told.sum()))
             converged = history[-1] <= self.tol
         warn_unless(converged, self.max_iter)
         rows = counts + strength * pooled
         confusion = rows / rows.sum(2, keepdims=True)
-        class_prior = (weight @ truth + 1) / (weight.sum() + n_classes)
+        class_prior = (told @ truth + 1) / (told.sum() + n_classes)
         newcomer = evidence_of(np.zeros((1, n_classes, n_classes)), pooled, symmetric, strength, self.common)
         return learnt(confusion, pooled, class_prior, history, converged) | {
             "strength_": strength,
-            "discount_": discount_of(votes, log_joint, evidence, confusion, allowed.all(1), weight),
+            "discount_": discount_of(votes, log_joint, evidence, confusion, open_items, weight),
+            "class_offset_": offset,
             "_evidence": np.concatenate([evidence, newcomer]),
         }
 
+    def _shares(self, truth, weight):
+        """Shares (C,) that the labels of items are to have, from the shares (n, C) of their votes, or None."""
+        if self.class_shares is None:
+            return None
+        if isinstance(self.class_shares, str):
+            return shares_of_majority(truth, weight)
+        return check_distribution(self.class_shares, truth.shape[1], "class_shares")
+
     def _proba(self, votes):
         place = np.minimum(np.arange(len(votes.annotators)), len(self.annotators_))  # newcomers share the last one
-        total = log_joint_of(answer_matrix(votes), self._evidence[place], np.zeros(len(self.classes_)))
+        total = log_joint_of(answer_matrix(votes), self._evidence[place], self.class_offset_)
         silent = np.diff(votes.starts) == 0
         return np.where(silent[:, None], self.class_prior_, posterior_of(self.discount_ * total)[0])

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_l2d._numerics._crowdlab import crowdlab_consensus
-from sklearn_l2d.aggregation import CROWDLAB, ConsensusClassifier, DawidSkene, MajorityVote
+from sklearn_l2d.aggregation import CROWDLAB, ConsensusClassifier, DawidSkene, HierarchicalDawidSkene, MajorityVote
 from sklearn_l2d.annotations import encode_votes
 
 BOTH = [ConsensusClassifier(), CROWDLAB(cv=2, random_state=0)]
@@ -120,16 +120,28 @@ def test_items_of_the_fit_are_labelled_out_of_fold(crowd):
     assert np.mean(labels[told] == consensus.argmax(1)) > 0.99  # but for a floor, which may break ties
 
 
+@pytest.fixture(scope="module")
+def consensus():
+    """A crowd without truth: who fits a classifier to it knows its probable labels, and where they are in doubt."""
+    crowd = make_crowd(n_samples=120)
+    model = ConsensusClassifier(HierarchicalDawidSkene(), LogisticRegression())
+    model.fit(crowd.X, annotations=crowd.annotations)
+    proba = model.aggregator_.predict_proba(crowd.annotations)
+    return crowd, model, np.where(proba.max(1) > 0.9, model.classes_[proba.argmax(1)], np.nan)
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("instance", of_kind("deferrer"), ids=str)
-def test_every_deferrer_fits_where_the_truth_is_unknown(instance):
-    """The consensus takes the place of the truth; where it is in doubt, the truth is left open."""
-    crowd = make_crowd(n_samples=120)
-    consensus = DawidSkene().fit(crowd.annotations)
-    proba = consensus.predict_proba(crowd.annotations)
-    y = np.where(proba.max(1) > 0.9, consensus.classes_[proba.argmax(1)], np.nan)
+def test_every_deferrer_fits_where_the_truth_is_unknown(instance, consensus):
+    """The consensus takes the place of the truth, and its classifier that of one that would have to learn from it."""
+    crowd, model, y = consensus
     assert 0.02 < np.isnan(y).mean() < 0.5
-    team = clone(instance.estimator).fit(crowd.X, y, annotations=crowd.annotations)
+    team = clone(instance.estimator)
+    if team.get_params(deep=False).get("classifier") is not None:
+        team.set_params(classifier=FrozenEstimator(model))
+    team.fit(crowd.X, y, annotations=crowd.annotations)
     assert_array_equal(team.classes_, [0, 1, 2])
     right = team.predict_team(crowd.X, crowd.annotations, decision="combine") == crowd.y
     assert right.mean() > 0.85
+    if isinstance(team.get_params(deep=False).get("classifier"), FrozenEstimator):
+        assert_array_equal(team.predict(crowd.X), model.predict(crowd.X))

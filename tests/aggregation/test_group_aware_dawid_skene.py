@@ -75,16 +75,31 @@ def test_one_group_has_one_hidden_answer():
     assert_allclose(consensus.score(votes), plain.score(votes), rtol=1e-3)
 
 
-def test_copies_of_an_annotator_change_nothing_but_mislead_plain_dawid_and_skene():
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+@pytest.mark.parametrize("random_state", [0, 1, 2])
+def test_copies_of_an_annotator_change_nothing_but_mislead_plain_dawid_and_skene(random_state, missing):
+    rng = np.random.default_rng(random_state)
     truth = rng.integers(3, size=600)
     accuracy = np.array([0.8, 0.8, 0.75, 0.75, 0.5])
     votes = draw(accuracy[:, None, None] * np.eye(3)[truth] + (1 - accuracy[:, None, None]) / 3, rng).T
+    votes = np.where(rng.random(votes.shape) < missing, -1, votes)
     copied = np.hstack([votes, np.repeat(votes[:, -1:], 4, axis=1)])
     once, five = GroupAwareDawidSkene().fit(votes), GroupAwareDawidSkene().fit(copied)
     assert_array_equal(five.groups_, [0, 1, 2, 3, 4, 4, 4, 4, 4])
-    assert_allclose(five.predict_proba(copied), once.predict_proba(votes), atol=0.01)
-    assert np.mean(once.predict(votes) == truth) > np.mean(DawidSkene().fit_predict(copied) == truth) + 0.1
+    assert_array_equal(five.predict(copied), once.predict(votes))
+    assert_allclose(five.predict_proba(copied), once.predict_proba(votes), atol=1e-9)
+    plain, misled = (np.mean(DawidSkene().fit_predict(table) == truth) for table in (votes, copied))
+    assert misled < plain - 0.1
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("position", [0, 20, 38])
+def test_copies_of_real_people_change_no_label(position):
+    votes = load_crowd("label_only_bluebird").annotations
+    copied = np.hstack([votes, np.repeat(votes[:, [position]], 4, axis=1)])
+    once, five = GroupAwareDawidSkene().fit(votes), GroupAwareDawidSkene().fit(copied)
+    assert_array_equal(five.predict(copied), once.predict(votes))
+    assert_allclose(five.predict_proba(copied), once.predict_proba(votes), atol=1e-9)
 
 
 def test_posterior_and_objective_by_brute_force():
