@@ -73,7 +73,8 @@ def test_one_group_joins_answers_by_what_all_answered_together():
     seen = np.array([np.bincount(ANSWERS[y == Y][ANSWERS[y == Y] >= 0], minlength=4) for y in range(4)])
     assert_allclose(rows, seen / seen.sum(1, keepdims=True), atol=0.02)  # of many answers, the rates are what counts
     some = np.where(np.arange(N_EXPERTS) < 2, ANSWERS_NEW, -1)
-    a, b, r = team._exponents.prior, team._exponents.answers, team._exponents.correlation
+    team._exponents = team._exponents._replace(difficulty=0.0)
+    a, b, r, _ = team._exponents
     expected = team.predict_team_proba(X_NEW) ** (a / (1 + r)) * np.prod(rows[:, some[:, :2]], axis=2).T ** (
         b / (1 + r)
     )
@@ -85,7 +86,7 @@ def test_as_many_groups_as_experts_believe_each_as_a_rule_without_groups_does():
     rule = ConfidenceDeferral(CLASSIFIER, random_state=0).fit(X, Y, annotations=ANSWERS)
     some = np.where(np.random.default_rng(0).random(ANSWERS_NEW.shape) < 0.1, ANSWERS_NEW, -1)
     some[:, 0] = np.where((some >= 0).any(1), some[:, 0], ANSWERS_NEW[:, 0])
-    rule._exponents = team._exponents  # which hang on random orders of the answers
+    rule._exponents = team._exponents  # which hang on who is expected to be right
     told = [system.predict_team_proba(X_NEW, some, decision="combine") for system in (team, rule)]
     assert_allclose(*told, rtol=1e-4)
 
