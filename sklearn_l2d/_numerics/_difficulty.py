@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_expit, logit
+from scipy.special import expit, log_expit, logit, softmax
 
 from ._matrices import log_sum_exp
 
@@ -66,6 +66,13 @@ def over_difficulties(log_likelihood):
     if log_likelihood.shape[1] == 1:
         return log_likelihood[:, 0]
     return log_sum_exp(log_likelihood + _LOG_WEIGHTS[:, None], axis=1)
+
+
+def difficulty_given(log_likelihood):
+    """Probabilities (n, n_difficulties, n_classes) of each difficulty given the answers to an item, for each truth."""
+    if log_likelihood.shape[1] == 1:
+        return np.ones(log_likelihood.shape)
+    return softmax(log_likelihood + _LOG_WEIGHTS[:, None], axis=1)
 
 
 @lru_cache

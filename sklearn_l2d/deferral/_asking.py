@@ -6,10 +6,10 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from .._by_name import available_for
-from .._numerics._answer_model import AnswerModel, answer_log_likelihood, sum_by_item, told
+from .._numerics._answer_model import AnswerModel, sum_by_item, told
 from .._numerics._answer_worth import answer_worth, worth_of_some
 from .._numerics._answers import expected_correctness
-from .._numerics._difficulty import n_difficulties, over_difficulties
+from .._numerics._difficulty import difficulty_given, n_difficulties, over_difficulties
 from .._numerics._fusion import Exponents, posterior
 from .._numerics._keyed import keyed_uniforms, number_keys
 from .._numerics._matching import match_within
@@ -81,19 +81,22 @@ class Asker(NamedTuple):
         return np.sort(np.argpartition(-rank, FEW - 1, axis=1)[:, :FEW], axis=1)
 
     def likelihood(self, expert, shape):
-        """Probabilities (n, C, C) of the answers of one expert about each item, by answer and truth."""
+        """Probabilities (n, C, D, C) of the answers of one expert about each item, by answer, difficulty and truth."""
         n_classes = len(self.model.offset)
         who, label = np.repeat(expert, n_classes), np.tile(np.arange(n_classes), len(expert))
         shape = None if shape is None else np.repeat(shape, n_classes, axis=0)
-        log_likelihood = answer_log_likelihood(self.model, who, label, shape)
-        return np.exp(log_likelihood).reshape(len(expert), n_classes, n_classes)
+        log_likelihood = told(self.model, who, label, shape).at_difficulties(self.exponents.difficulty)
+        return np.exp(log_likelihood).reshape(len(expert), n_classes, -1, n_classes)
 
-    def drawn(self, proba, expert, shape, uniform):
-        """Answers of one expert about each item, drawn by uniform random numbers from what is expected of them."""
-        answers, n_classes = np.empty(len(expert), dtype=int), proba.shape[1]
-        for rows in row_chunks(len(expert), n_classes**2):
+    def drawn(self, joint, expert, shape, uniform):
+        """Answers of one expert about each item, drawn by uniform random numbers from what is expected of them.
+
+        `joint` (n, D, C) are the probabilities of the difficulty and the truth of the items.
+        """
+        answers, n_classes = np.empty(len(expert), dtype=int), joint.shape[2]
+        for rows in row_chunks(len(expert), joint[0].size * n_classes):
             likelihood = self.likelihood(expert[rows], None if shape is None else shape[rows])
-            chance = (likelihood @ proba[rows, :, None])[:, :, 0].cumsum(1)
+            chance = np.einsum("nadc,ndc->na", likelihood, joint[rows]).cumsum(1)
             answers[rows] = (uniform[rows, None] * chance[:, -1:] >= chance[:, :-1]).sum(1)
         return answers
 
@@ -180,7 +183,8 @@ class Talk:
     """What is known about n items, which changes with every answer.
 
     People are compared as if all items were equally difficult: to expect less of everybody where people contradict one
-    another gained nothing on published sets. The label and how sure it is, `proba`, know of difficulties.
+    another gained nothing on published sets. The label and how sure it is, `proba`, and drawn answers know of
+    difficulties.
 
     Parameters
     ----------
@@ -247,7 +251,8 @@ class Talk:
         shape = None if self.shape is None else self.shape[each]
         uniform = self._uniform(rows, self.open.asked.shape[1])
         whom = np.repeat(who, self.n_scenarios)
-        self.hear(rows, who, self.asker.drawn(self.belief(rows), whom, shape, uniform))
+        joint = self.belief(rows)[:, None] * difficulty_given(self.by_difficulty[each])
+        self.hear(rows, who, self.asker.drawn(joint, whom, shape, uniform))
 
     def compare(self, rows, full=None):
         """Who can be asked about some items, block by block; `full` (M,) says who can take no more.

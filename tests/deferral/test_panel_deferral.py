@@ -12,6 +12,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_l2d import AnnotatorLDA
+from sklearn_l2d._numerics._difficulty import difficulty_given
 from sklearn_l2d.datasets import load_digits_crowd
 from sklearn_l2d.deferral import ConfidenceDeferral, PanelDeferral, _asking
 
@@ -472,7 +473,8 @@ def test_drawn_answers_do_not_depend_on_turns():
     talk = team._talk(team._check_items(rng.normal(size=(20_000, 3))), threshold=-np.inf)
     rows = np.arange(20_000)
     who = talk.next(rows)
-    drawn = talk.asker.drawn(talk.proba(rows), who, None, talk._uniform(rows, 0))
+    joint = talk.proba(rows)[:, None] * difficulty_given(talk.by_difficulty)
+    drawn = talk.asker.drawn(joint, who, None, talk._uniform(rows, 0))
     assert_allclose([drawn[who == k].mean() for k in (0, 1)], 0.5, atol=0.02)
 
 

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import norm
 
-from sklearn_l2d._numerics._difficulty import Told, n_difficulties, over_difficulties
+from sklearn_l2d._numerics._difficulty import Told, difficulty_given, n_difficulties, over_difficulties
 
 spreads = st.sampled_from([0.0, 0.5, 1.0, 2.0])
 
@@ -75,3 +75,17 @@ def test_people_who_contradict_one_another_tell_less(spread):
     two = Told(*(column[:2] for column in told))
     assert 0.5 < sure(told, spread) < sure(told, 0.0) == pytest.approx(0.8)
     assert 0.8 < sure(two, spread) < sure(two, 0.0) == pytest.approx(16 / 17)
+
+
+def test_whoever_contradicts_another_makes_the_item_hard():
+    """Bayes' rule, written out for two answers by people who are right in eight items of ten."""
+    accuracy, nodes = np.full((2, 2), 0.8), np.polynomial.hermite_e.hermegauss(5)
+    at = brentq(lambda x: nodes[1] @ expit(x - nodes[0]) / nodes[1].sum() - 0.8, -9, 9)
+    chance = expit(at - nodes[0])
+    for label, joint in (([0, 0], chance**2), ([0, 1], chance * (1 - chance))):
+        label = np.array(label)
+        told = Told(np.log(np.where(label[:, None] == np.arange(2), 0.8, 0.2)), accuracy, label)
+        found = difficulty_given(told.at_difficulties(1.0).sum(0)[None])[0, :, 0]
+        assert_allclose(found, nodes[1] * joint / (nodes[1] @ joint), atol=1e-5)
+        assert (found @ nodes[0] > 0) == (label[1] == 1)
+    assert_allclose(difficulty_given(np.zeros((3, 1, 2))), 1)
