@@ -1,7 +1,7 @@
 """What labelling tools export, as long tables of annotations, and what they import.
 
-`annotations.py` describes the readers in full. Each makes one row per answer out of what its tool calls an answer; the
-rest is common: names of one kind, one answer of each person to an item, and times.
+`_labelling_tools.py` describes the readers in full. Each makes one row per answer out of what its tool calls an answer;
+the rest is common: names of one kind, one answer of each person to an item, and times.
 """
 
 import csv
