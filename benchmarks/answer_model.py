@@ -59,7 +59,7 @@ def one_world(world, size, same_items):
         shape, shape_test = (behaviour(world, n_behaviours, X_, v) for X_, v in ((X, votes), (X_test, answers)))
         model = fit_answer_model(votes.item, votes.annotator, votes.label, world.n_experts, truth, shape)
         unseen = told(model, votes.annotator, votes.label, shape, truth[votes.item])
-        exponents = fit_exponents(np.log(proba), votes.item, unseen, truth)
+        exponents = fit_exponents(np.log(proba), votes.item, votes.annotator, unseen, truth)
         heard = told(model, answers.annotator, answers.label, shape_test)
         if n_behaviours == 0:
             by_answers["as independent answers"] = heard, Exponents()

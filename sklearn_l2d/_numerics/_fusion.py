@@ -72,7 +72,7 @@ def posterior(log_prior, evidence, n_answers, exponents):
     return log_softmax(np.where(size > 0, fused, log_prior), axis=1)
 
 
-def fit_exponents(log_prior, item, told, truth):
+def fit_exponents(log_prior, item, expert, told, truth):
     """Exponents by penalised maximum likelihood of the truth, given the first one, two, three ... answers to an item.
 
     First comes whoever is most likely to be right, as a team asks: the best seem better than they are, and depend more
@@ -85,8 +85,8 @@ def fit_exponents(log_prior, item, told, truth):
     ----------
     log_prior : ndarray of shape (n_items, n_classes)
         Log-probabilities of the classifier on items that it was not fitted on.
-    item : ndarray of int of shape (n_answers,)
-        Item of every answer.
+    item, expert : ndarrays of int of shape (n_answers,)
+        Item and expert of every answer.
     told : Told
         By a model without the answer itself: `left_out` of `answer_log_likelihood`.
     truth : ndarray of shape (n_items, n_classes)
@@ -96,7 +96,7 @@ def fit_exponents(log_prior, item, told, truth):
     -------
     exponents : Exponents
     """
-    expected = (np.exp(log_prior[item]) * told.accuracy).sum(1)
+    expected = _alike((np.exp(log_prior[item]) * told.accuracy).sum(1), item, expert)
     order = np.lexsort((-expected, item))
     of = item[order]
     size = np.arange(len(of)) - np.searchsorted(of, of) + 1
@@ -125,6 +125,15 @@ def fit_exponents(log_prior, item, told, truth):
         fits.append((found.fun + np.log1p(((difficulty - _DIFFICULTY) / _RANGE) ** 2), point, difficulty))
     _, (log_a, log_b, correlation), difficulty = min(fits, key=lambda fit: fit[0])
     return Exponents(float(np.exp(log_a)), float(np.exp(log_b)), float(correlation), difficulty)
+
+
+def _alike(values, item, expert):
+    """Mean of the values (n_answers,) of all answers to an item that count as one expert's.
+
+    Each of them is judged by the others, so that those of them that are wrong seem the best.
+    """
+    pair = np.unique(np.column_stack([item, expert]), axis=0, return_inverse=True)[1]
+    return (np.bincount(pair, values) / np.bincount(pair))[pair]
 
 
 def _of_prefixes(item, log_likelihood):

@@ -90,9 +90,9 @@ def learn_weights(model, votes, truth, log_prior, shape):
         model = with_share(model, votes.annotator, votes.label, shape, truth_of)
     heard = told(model, votes.annotator, votes.label, shape, truth_of)
     if log_prior is not None:
-        return model, fit_exponents(log_prior, item, heard, truth)
+        return model, fit_exponents(log_prior, item, votes.annotator, heard, truth)
     frequency = np.log(truth.sum(0) + 1) - np.log(truth.sum() + truth.shape[1])
-    exponents = fit_exponents(np.tile(frequency, (len(truth), 1)), item, heard, truth)
+    exponents = fit_exponents(np.tile(frequency, (len(truth), 1)), item, votes.annotator, heard, truth)
     return model, exponents._replace(prior=1.0)
 
 

@@ -161,8 +161,8 @@ def test_numerics_take_a_row_of_weight_two_for_a_row_twice(seed):
     truth, accuracy = np.eye(3)[y], rng.random((n, 3))
     heard = Told(rng.normal(size=(n, 3)), accuracy, rng.integers(3, size=n))
     again = Told(*(column[twice] for column in heard))
-    one = fit_exponents(log_proba, np.arange(n), heard, truth * weight[:, None])
-    other = fit_exponents(log_proba[twice], np.arange(len(twice)), again, truth[twice])
+    one = fit_exponents(log_proba, np.arange(n), label[:n], heard, truth * weight[:, None])
+    other = fit_exponents(log_proba[twice], np.arange(len(twice)), label[:n][twice], again, truth[twice])
     assert_allclose(one, other, rtol=1e-2, atol=1e-3)
 
 

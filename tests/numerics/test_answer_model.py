@@ -402,7 +402,7 @@ def test_without_answers():
     nothing = np.zeros(0, dtype=int)
     model = fit_answer_model(nothing, nothing, nothing, 3, np.eye(4)[:2])
     assert_allclose(np.exp(answer_log_likelihood(model, np.array([2]), np.array([1]))).sum(), 1, atol=0.5)
-    exponents = fit_exponents(np.zeros((2, 4)), nothing, told(model, nothing, nothing), np.eye(4)[:2])
+    exponents = fit_exponents(np.zeros((2, 4)), nothing, nothing, told(model, nothing, nothing), np.eye(4)[:2])
     assert_allclose(exponents, (1, 1, 0.25, 1))
     log_prior = np.log([[0.1, 0.2, 0.3, 0.4]])
     assert_allclose(fuse(log_prior, nothing, told(model, nothing, nothing), exponents), log_prior)
@@ -431,7 +431,7 @@ def test_exponents_calibrate_answers_that_depend_on_one_another():
     item, expert, label, truth = votes_on_shared_difficulty(rng, 1500, 5, spread=2.5)
     model = fit_answer_model(item, expert, label, 5, truth)
     log_prior = np.full((1500, 2), np.log(0.5))
-    exponents = fit_exponents(log_prior, item, told(model, expert, label, None, truth[item]), truth)
+    exponents = fit_exponents(log_prior, item, expert, told(model, expert, label, None, truth[item]), truth)
     assert exponents.correlation > 0.2
     assert exponents.difficulty >= 1
     item, expert, label, truth = votes_on_shared_difficulty(rng, 4000, 5, spread=2.5)
@@ -452,10 +452,21 @@ def test_exponents_of_independent_answers_are_those_of_bayes():
     item, expert, label, truth = votes_on_shared_difficulty(rng, 3000, 4, spread=0.0)
     model = fit_answer_model(item, expert, label, 5, truth)
     unseen = told(model, expert, label, None, truth[item])
-    found = fit_exponents(np.full((3000, 2), np.log(0.5)), item, unseen, truth)
+    found = fit_exponents(np.full((3000, 2), np.log(0.5)), item, expert, unseen, truth)
     assert_allclose(found.answers, 1, atol=0.1)
     assert found.correlation < 0.05
     assert found.difficulty == 0
+
+
+def test_answers_that_count_as_one_expert_are_taken_in_no_order_of_their_own():
+    """Judged by the others of the group, whoever is wrong seems better than whoever is right."""
+    rng = np.random.default_rng(5)
+    item, _, label, truth = votes_on_shared_difficulty(rng, 400, 4, spread=0.0)
+    together = np.zeros_like(item)
+    model = fit_answer_model(item, together, label, 1, truth)
+    unseen = told(model, together, label, None, truth[item])
+    found = fit_exponents(np.full((400, 2), np.log(0.5)), item, together, unseen, truth)
+    assert_allclose(found.answers, 1, atol=0.15)
 
 
 def test_exponents_maximise_the_likelihood_under_their_priors():
@@ -467,7 +478,7 @@ def test_exponents_maximise_the_likelihood_under_their_priors():
     likelihood = np.where(label[:, None] == np.arange(3), accuracy, (1 - accuracy) / 2)
     item = np.repeat(np.arange(60), size)
     heard = Told(np.log(likelihood)[item], accuracy[item], label[item])
-    found = fit_exponents(log_prior, item, heard, np.eye(3)[y])
+    found = fit_exponents(log_prior, item, np.arange(len(item)), heard, np.eye(3)[y])
     nodes, weights = np.polynomial.hermite_e.hermegauss(5)
 
     def chance(mean, spread):
@@ -501,7 +512,7 @@ def test_a_few_items_hardly_change_what_is_known_of_the_correlation(n_items):
     item, expert, label, truth = votes_on_shared_difficulty(rng, n_items, 3, spread=0.0)  # independent answers
     model = fit_answer_model(item, expert, label, 5, truth)
     unseen = told(model, expert, label, None, truth[item])
-    found = fit_exponents(np.full((n_items, 2), np.log(0.5)), item, unseen, truth)
+    found = fit_exponents(np.full((n_items, 2), np.log(0.5)), item, expert, unseen, truth)
     assert (found.correlation > 0.2) == (n_items == 3)
     assert n_items == 3 or found.correlation < 0.05
     assert (found.difficulty >= 1) == (n_items == 3)
