@@ -193,6 +193,7 @@ INSTANCES = [
     ),
     Instance(HierarchicalDawidSkene(), "aggregator", grid={"common": [0.0, 1.0]}, expected_failed_checks=_VOTES),
     Instance(GLAD(), "aggregator", grid={"spread": [0.0, 1.0]}, expected_failed_checks=_VOTES),
+    Instance(GLAD(difficulty="estimated"), "aggregator", grid={"spread": [0.0, 1.0]}, expected_failed_checks=_VOTES),
     Instance(MACE(), "aggregator", grid={"prior": [0.5, 2.0]}, expected_failed_checks=_VOTES),
     Instance(MACE(inference="map"), "aggregator", grid={"answer_prior": [1.0]}, expected_failed_checks=_VOTES),
     Instance(SpectralDawidSkene(), "aggregator", grid={"prior": [0.1, 1.0]}, expected_failed_checks=_VOTES),

@@ -29,6 +29,7 @@ METHODS = [
     DawidSkene("one_coin", inference="variational", **ROUNDS),
     HierarchicalDawidSkene(**ROUNDS),
     GLAD(**ROUNDS),
+    GLAD(difficulty="estimated", **ROUNDS),
     MACE(**ROUNDS),
 ]
 EACH = pytest.mark.parametrize("method", METHODS, ids=repr)
