@@ -173,8 +173,8 @@ class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
     A mean number of answers is met by a threshold on the worth, which is found on unlabelled items with answers drawn
     from what is expected of people. Up to one answer per item it is met within a few hundredths. Where nearly all
     labels are sure, more answers hang on small differences of worth: with two or three per item, and a few hundred
-    answers to learn from, the number can be off by .1 or .2, and where many people disagree about hard items, more are
-    asked: 3.9 instead of three in one set of the benchmark. If fewer people can be asked than `fit` is told of, fewer
+    answers to learn from, the number can be off by .1 to .4, and where many people disagree about hard items, more are
+    asked: 3.7 instead of three in one set of the benchmark. If fewer people can be asked than `fit` is told of, fewer
     answers are worth it: `recalibrate` and `answers_path` take who is `available`.
 
     References
