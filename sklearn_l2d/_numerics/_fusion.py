@@ -107,10 +107,10 @@ def fit_exponents(log_prior, item, expert, told, truth):
 
     def loss(point, evidence):
         a, b, design = *np.exp(point[:2]), 1 + point[2] * (size - 1)
-        told, heard = a / design[:, None] * prior, b / design[:, None] * evidence
-        log_posterior = log_softmax(told + heard, axis=1)
+        known, heard = a / design[:, None] * prior, b / design[:, None] * evidence
+        log_posterior = log_softmax(known + heard, axis=1)
         error = weight[:, None] * np.exp(log_posterior) - target
-        by_prior, by_answers = (error * told).sum(1), (error * heard).sum(1)
+        by_prior, by_answers = (error * known).sum(1), (error * heard).sum(1)
         slope = np.array([by_prior.sum(), by_answers.sum(), -(by_prior + by_answers) @ ((size - 1) / design)])
         logs, far = np.append(point[:2], 0.0), (point[2] - _CORRELATION) / _SPREAD
         slope += 2 * _PENALTY * logs
