@@ -26,6 +26,7 @@ TRAINING = "optimizer, lr, momentum, weight_decay, batch_size, max_epochs"
 DIFFERENT = {
     ("Parameters", "hidden_layer_sizes, module, optimizer, lr, momentum, weight_decay, batch_size, max_epochs"): {
         "a default is another one": "CountsClassifier",
+        "another default is another one": "CoNALClassifier CrowdLayerClassifier",
     },
     ("Parameters", "alpha"): {"weight of a loss, not a concentration": "OneStageDeferral"},
     ("Parameters", "answer_epochs"): {"these nets also learn from items without annotation": "SemiSupervisedDeferral"},

@@ -1,12 +1,11 @@
 """What annotators do, learnt beside a classifier: modules of the nets that learn from votes."""
 
+import numpy as np
 import torch
 from torch import nn
 
 from ._crowd_net import CrowdNet
 from ._modules import MLPEnsemble
-
-LOWEST = -30.0  # log-probability of a class, where it is multiplied by weights
 
 
 class Steps(nn.Module):
@@ -72,7 +71,7 @@ class UnionModule(ConfusionModule):
 
 
 class LayerModule(nn.Module):
-    """A classifier below a linear map of its log-probabilities for every annotator, as in CrowdLayer.
+    """A classifier below a linear map of its probabilities for every annotator, as in CrowdLayer.
 
     Parameters
     ----------
@@ -105,15 +104,14 @@ class LayerModule(nn.Module):
         """Logits (b, C) of the classifier."""
         return self.members(X)[0]
 
-    def scores(self, log_f, who):
-        """Logits (A, C) of the answers of annotators `who` (A,), from log-probabilities (A, C) of the classifier."""
-        log_f = log_f.clamp(min=LOWEST)
+    def scores(self, f, who):
+        """Logits (A, C) of the answers of annotators `who` (A,), from probabilities (A, C) of the classifier."""
         if self.kernel == "matrix":
-            scores = torch.bmm(log_f.unsqueeze(1), self.layer_weights()[who]).squeeze(1)
+            scores = torch.bmm(f.unsqueeze(1), self.layer_weights()[who]).squeeze(1)
         elif self.kernel == "bias":
-            scores = log_f
+            scores = f
         else:
-            scores = log_f * self.layer_weights()[who]
+            scores = f * self.layer_weights()[who]
         return scores + self.layer_biases()[who] if self.kernel in ("bias", "scale_bias") else scores
 
 
@@ -130,19 +128,21 @@ class CommonLayerModule(LayerModule):
 
     def __init__(self, build, n_classes, step, n_components):
         super().__init__(build, n_classes, step, "matrix")
-        self.layer_common = nn.Parameter(torch.eye(n_classes))
+        # As fast as by an answer of weight 1, since it is everybody's answers that move it.
+        self.layer_common = Steps(torch.eye(n_classes).unsqueeze(0).double(), np.array([1 / n_classes]))
         n_features = build.keywords["n_features"]
         self.embed = MLPEnsemble(1, n_features, n_components, ())
         self.layer_annotators = Steps(torch.randn(len(step), n_components).double(), step)
 
-    def common_scores(self, log_f):
-        """Logits (b, C) of answers by the common map, from log-probabilities (b, C)."""
-        return log_f.clamp(min=LOWEST) @ self.layer_common
+    def common_scores(self, f):
+        """Logits (b, C) of answers by the common map, from probabilities (b, C)."""
+        return f @ self.layer_common()[0]
 
     def share(self, X, row, who):
         """Logits (A,) of the share of the common map in answers to items `row` (A,) by annotators `who` (A,)."""
-        embedded = self.embed(X.flatten(1).to(self.layer_common.dtype))[0]
-        return (embedded[row] * self.layer_annotators()[who]).sum(1)
+        annotators = self.layer_annotators()
+        embedded = self.embed(X.flatten(1).to(annotators.dtype))[0]
+        return (embedded[row] * annotators[who]).sum(1)
 
 
 class ItemModule(ConfusionModule):

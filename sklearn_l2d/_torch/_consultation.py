@@ -8,7 +8,6 @@ import torch
 from torch import nn
 from torch.nn.functional import one_hot
 
-from ._annotator_modules import LOWEST
 from ._batches import AnswerRows
 from ._modules import MLPEnsemble, ensemble_for
 from ._net import Net, build_net, check_outputs, predict_logits, train
@@ -17,6 +16,7 @@ from ._seeding import own_state
 _TAU = 5.0  # temperature of the relaxed choice, through which the gate learns
 _TINY = 1e-20  # of a uniform random number, whose logarithm is taken twice
 _SUREST = -1e-6  # largest log-probability of a class that a classifier is believed
+_LOWEST = -30.0  # log-probability of a class, where it is multiplied by weights
 _LEAST, _MOST = 0.1, 5.0  # logit that an answer adds to its class before the training
 
 
@@ -89,7 +89,7 @@ class Consultation(nn.Module):
         told = torch.cat([both * log_p.exp(), counts / self.n_most, both], -1)
         beyond = self.fusion(told)[0].masked_fill(alone, 0.0)
         of_answer = torch.where(alone, of_one, of_several)
-        return of_classifier * both * log_p.clamp(min=LOWEST) + of_answer * counts + beyond
+        return of_classifier * both * log_p.clamp(min=_LOWEST) + of_answer * counts + beyond
 
 
 def first_answers(answers, n_rows, n_classes, n_most, generator):

@@ -53,10 +53,16 @@ class CrowdNet(Net):
     Targets are the answers to a batch, as an `AnswerRows` gives them, and the true classes (b,), -1 where the truth is
     unknown. The loss is the mean of ``-ln p(answer)`` and ``-ln p(truth)``, each an entry of its own; where the truth
     of an item is known, its answers are judged by it. A subclass may say what an answer's probability is
-    (`answer_log_proba`) and what else is in the loss (`penalty`).
+    (`answer_log_proba`), how much an answer weighs against a truth and what else is in the loss (`penalty`).
+
+    Attributes
+    ----------
+    answer_weight : float
+        Weight of ``-ln p(answer)``.
     """
 
     undecayed = ("log_confusion",)
+    answer_weight = 1.0
 
     def batch_loss(self, logits, targets, X):
         answers, truth = targets
@@ -65,7 +71,8 @@ class CrowdNet(Net):
         log_truth, of_truth = judged(log_f, truth)
         log_answers = self.answer_log_proba(log_truth, row, annotator, label, X)
         size = len(row) + (truth >= 0).sum()
-        return -(log_answers.sum() + of_truth.sum()) / size.clamp(min=1) + self.penalty(log_f)
+        of_answers = self.answer_weight * log_answers.sum()
+        return -(of_answers + of_truth.sum()) / size.clamp(min=1) + self.penalty(log_f)
 
     def answer_log_proba(self, log_truth, row, annotator, label, X):
         """Log-probability (A,) of each answer.

@@ -19,11 +19,11 @@ class CommonLayerNet(AnnotatorNet):
 
     def answer_log_proba(self, log_truth, row, annotator, label, X):
         module = self.module_
-        of_answer = label.unsqueeze(1)
-        own = module.scores(log_truth[row], annotator).log_softmax(-1).gather(1, of_answer).squeeze(1)
+        f, of_answer = log_truth.exp(), label.unsqueeze(1)
+        own = module.scores(f[row], annotator).log_softmax(-1).gather(1, of_answer).squeeze(1)
         if self.fixed_share == 0:
             return own
-        common = module.common_scores(log_truth)[row].log_softmax(-1).gather(1, of_answer).squeeze(1)
+        common = module.common_scores(f)[row].log_softmax(-1).gather(1, of_answer).squeeze(1)
         if self.fixed_share is not None:
             share = common.new_tensor(self.fixed_share)
             return (own + (1 - share).log()).logaddexp(common + share.log())
@@ -34,7 +34,7 @@ class CommonLayerNet(AnnotatorNet):
     def penalty(self, log_f):
         if self.fixed_share == 0:
             return 0.0
-        apart = self.module_.layer_weights() - self.module_.layer_common
+        apart = self.module_.layer_weights() - self.module_.layer_common()
         return -self.distance_weight * (apart.square().sum((1, 2)) + 1e-12).sqrt().sum()
 
 
@@ -47,10 +47,10 @@ def shares_of(net, X):
     return expit(embedded @ module.layer_annotators().detach().cpu().double().numpy().T)
 
 
-def mixed_answers(log_f, share, weights, common):
-    """Probabilities (n, M, C) of answers, from log-probabilities (n, C) and shares (n, M) of the common map."""
-    own = answers_of(log_f, weights, np.zeros(weights.shape[:2]))
-    shared = answers_of(log_f, common[None], np.zeros((1, len(common))))
+def mixed_answers(f, share, weights, common):
+    """Probabilities (n, M, C) of answers, from probabilities (n, C) and shares (n, M) of the common map."""
+    own = answers_of(f, weights, np.zeros(weights.shape[:2]))
+    shared = answers_of(f, common[None], np.zeros((1, len(common))))
     return own + share[:, :, None] * (shared - own)
 
 
@@ -59,8 +59,8 @@ class CoNALClassifier(CrowdNetClassifier):
 
     An answer comes from the map that all share with a probability that depends on the item and the annotator, the
     logistic function of the product of their embeddings, and else from the annotator's own, as in
-    `CrowdLayerClassifier`. A penalty keeps own maps apart from the common one (crowd tutorial, part II). As there, and
-    unlike the publication, maps are applied to log-probabilities.
+    `CrowdLayerClassifier`. A penalty keeps own maps apart from the common one (crowd tutorial, part II). Corrected: as
+    there, an answer weighs ``n_classes`` in the loss.
 
 
     Parameters
@@ -76,7 +76,7 @@ class CoNALClassifier(CrowdNetClassifier):
         Width of the embeddings.
 
     hidden_layer_sizes, module, optimizer, lr, momentum, weight_decay, batch_size, max_epochs
-        Parameters of the net, as in `NetClassifier`.
+        Parameters of the net, as in `NetClassifier`, but for a `weight_decay` of 0.01.
 
     missing_label : object, default=None
         Marker of a missing annotation, or a list, tuple or set of several. None stands for NaN, None, pandas.NA and
@@ -127,7 +127,7 @@ class CoNALClassifier(CrowdNetClassifier):
     >>> from sklearn_l2d.crowd import CoNALClassifier
     >>> from sklearn_l2d.datasets import load_digits_crowd
     >>> crowd = load_digits_crowd(random_state=0)
-    >>> model = CoNALClassifier(max_epochs=20, random_state=0)
+    >>> model = CoNALClassifier(random_state=0)
     >>> model.fit(crowd.X_identified, annotations=crowd.annotations).score(
     ...     crowd.X_test, crowd.y_test
     ... ) > 0.8
@@ -153,7 +153,7 @@ class CoNALClassifier(CrowdNetClassifier):
         optimizer="sgd",
         lr=0.05,
         momentum=0.9,
-        weight_decay=0.001,
+        weight_decay=0.01,
         batch_size=64,
         max_epochs=60,
         missing_label=None,
@@ -196,20 +196,21 @@ class CoNALClassifier(CrowdNetClassifier):
         proba : ndarray of shape (n_samples, n_annotators, n_classes)
             In the order of `annotators_` and `classes_`.
         """
-        log_f = self.predict_log_proba(X)
+        f = self.predict_proba(X)
         share = shares_of(self.net_, self._check_array(X))
-        return mixed_answers(log_f, share, self.weights_, self.common_weights_)
+        return mixed_answers(f, share, self.weights_, self.common_weights_)
 
     def _make_module(self, build, votes, truth):
         speed = layer_steps(votes, self.batch_size)
         return partial(CommonLayerModule, build, len(votes.classes), speed, self.n_components)
 
     def _context(self, votes):
-        return {"fixed_share": self.common_share, "distance_weight": self.weight}
+        n_classes = float(len(votes.classes))
+        return {"answer_weight": n_classes, "fixed_share": self.common_share, "distance_weight": self.weight}
 
     def _learnt(self, net, items, votes):
-        log_f, share = predict_log_proba(net, items), shares_of(net, items)
+        f, share = np.exp(predict_log_proba(net, items)), shares_of(net, items)
         weights, _ = layer_of(net, len(votes.classes))
-        common = net.module_.layer_common.detach().cpu().double().numpy()
-        confusion = mean_confusion(log_f, lambda rows: mixed_answers(log_f[rows], share[rows], weights, common))
+        common = net.module_.layer_common()[0].detach().cpu().double().numpy()
+        confusion = mean_confusion(f, lambda rows: mixed_answers(f[rows], share[rows], weights, common))
         return {"confusion_matrices_": confusion, "weights_": weights, "common_weights_": common}

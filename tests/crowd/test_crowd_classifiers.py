@@ -37,16 +37,13 @@ from sklearn_l2d.crowd._geo_crowd_net import GeoNet
 from sklearn_l2d.model_selection import make_votes_scorer
 
 TINY = {"hidden_layer_sizes": (), "max_epochs": 5, "random_state": 0}
+KERNELS = ["matrix", "scale", "bias", "scale_bias", "scalar"]
 NETS = [
     AggNetClassifier(),
     CCEMClassifier(),
     COINNet(),
     CoNALClassifier(),
-    CrowdLayerClassifier(),
-    CrowdLayerClassifier("scale"),
-    CrowdLayerClassifier("bias"),
-    CrowdLayerClassifier("scale_bias"),
-    CrowdLayerClassifier("scalar"),
+    *(CrowdLayerClassifier(kernel) for kernel in KERNELS),
     GeoCrowdNet("F"),
     GeoCrowdNet("W"),
     GeoCrowdNet(None),
@@ -143,21 +140,53 @@ def test_a_truth_that_contradicts_the_votes_is_believed(crowd):
 # limits in which two methods are one
 
 
-@pytest.mark.parametrize("kernel", ["matrix", "scale", "bias", "scale_bias", "scalar"])
-def test_a_crowd_layer_that_does_not_move_trains_on_all_labels(kernel, crowd):
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_crowd_layer_starts_as_training_on_all_labels(kernel, crowd):
+    """From the identity and a classifier that knows nothing, the first step is that of plain cross-entropy."""
     X, _, votes = crowd
-    step = 1e-12  # of the maps: `layer_steps` multiplies the learning rate of the net
-    fitted = CrowdLayerClassifier(kernel, **TINY)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sklearn_l2d.crowd._crowd_layer.layer_steps", lambda votes, size: np.full(votes.shape[1], step))
-        one = clone(fitted).fit(X, annotations=votes[:, :1])
-        all_labels = clone(fitted).fit(X, annotations=votes)
-    plain = NetClassifier(**TINY).fit(X, votes[:, 0])
-    assert_allclose(one.predict_proba(X), plain.predict_proba(X), atol=1e-5)
-    assert_allclose(one.predict_annotation_proba(X)[:, 0], plain.predict_proba(X), atol=1e-5)
-    assert_allclose(
-        all_labels.predict_annotation_proba(X), all_labels.predict_proba(X)[:, None] + np.zeros((6, 3)), atol=1e-4
-    )
+    fitted = CrowdLayerClassifier(kernel, **{**TINY, "lr": 1e-12, "dtype": "float64"}).fit(X, annotations=votes)
+    logits = torch.zeros((300, 3), dtype=torch.float64, requires_grad=True)
+    answers = torch.tensor([[i, m, votes[i, m]] for i in range(300) for m in range(6)])
+    fitted.net_.batch_loss(logits, (answers, torch.full((300,), -1)), None).backward()
+    expected = np.stack([np.mean(1 / 3 - np.eye(3)[given], axis=0) for given in votes]) / 300
+    assert_allclose(logits.grad, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_loss_and_gradient_of_a_crowd_layer_written_out(kernel, crowd):
+    X, _, votes = crowd
+    fitted = net(CrowdLayerClassifier(kernel), dtype="float64").fit(X, annotations=votes)
+    answers, truth = np.array([[0, 0, 2], [0, 5, 1], [1, 5, 0], [2, 3, 1], [2, 0, 1]]), np.array([-1, -1, 1, 0])
+    log_odds = np.random.default_rng(0).normal(size=(4, 3))
+    loss, of_log_odds = 0.0, np.zeros((4, 3))
+    of_weights, of_biases = np.zeros((6, 3, 3)), np.zeros((6, 3))
+    f = np.exp(log_odds) / np.exp(log_odds).sum(1, keepdims=True)
+    for i, m, label in answers:
+        p = f[i] if truth[i] < 0 else np.eye(3)[truth[i]]
+        q = np.exp(p @ fitted.weights_[m] + fitted.biases_[m])
+        q /= q.sum()
+        loss -= 3 * np.log(q[label])  # an answer weighs as much as there are classes
+        error = 3 * (q - np.eye(3)[label])
+        of_weights[m] += np.outer(p, error)
+        of_biases[m] += error
+        if truth[i] < 0:
+            of_p = fitted.weights_[m] @ error
+            of_log_odds[i] += p * (of_p - p @ of_p)
+    for i in (2, 3):
+        loss -= np.log(f[i, truth[i]])
+        of_log_odds[i] += f[i] - np.eye(3)[truth[i]]
+    logits = torch.tensor(log_odds, requires_grad=True)
+    fitted.net_.module_.zero_grad()
+    got = fitted.net_.batch_loss(logits, (torch.tensor(answers), torch.tensor(truth)), None)
+    got.backward()
+    assert_allclose(got.item(), loss / 7)
+    assert_allclose(logits.grad, of_log_odds / 7, atol=1e-12)
+    module, diagonal = fitted.net_.module_, np.einsum("acc->ac", of_weights)
+    weights = {"matrix": of_weights, "scalar": diagonal.sum(1, keepdims=True), "bias": None}.get(kernel, diagonal)
+    biases = of_biases if kernel in ("bias", "scale_bias") else None
+    for part, expected in ((module.layer_weights, weights), (module.layer_biases, biases)):
+        if expected is not None:
+            assert_allclose(part.moved.grad / part.root, expected / 7, atol=1e-12)
 
 
 @pytest.mark.parametrize(
