@@ -121,14 +121,13 @@ def undominated(values):
     """
     if len(values) <= _FEW_ROWS:
         return np.arange(len(values))
-    kept = np.empty(values.shape)
+    rest = np.argsort(-values.sum(1), kind="stable")  # a row can only be reached by one with a larger sum
     positions = []
-    for position in np.argsort(-values.sum(1), kind="stable"):  # a row can only be reached by one with a larger sum
+    while len(rest):
         if len(positions) >= _MANY_BEST:
             return np.arange(len(values))
-        if not (kept[: len(positions)] >= values[position]).all(1).any():
-            kept[len(positions)] = values[position]
-            positions.append(position)
+        positions.append(rest[0])
+        rest = rest[(values[rest] > values[rest[0]]).any(1)]
     return np.sort(np.array(positions, dtype=np.intp))
 
 
