@@ -284,8 +284,8 @@ class Talk:
             net = asker.worth(proba, np.repeat(size, d), np.repeat(keys, d), whom)
             net = net.reshape(len(block), d, -1).mean(1)
             net[shut | (size >= asker.most)[:, None]] = -np.inf
-            sure = np.full(len(block), False)
-            if asker.sure < 1:
+            sure = np.zeros(len(block), dtype=bool)
+            if asker.sure < np.inf:
                 sure = self.proba(block).max(1).reshape(len(block), d).mean(1) >= asker.sure
             yield who, net, sure
 

@@ -478,6 +478,13 @@ def test_drawn_answers_do_not_depend_on_turns():
     assert_allclose([drawn[who == k].mean() for k in (0, 1)], 0.5, atol=0.02)
 
 
+def test_nobody_is_asked_about_a_label_that_is_certain(team, future):
+    """As after a promise that certain labels alone keep: a confidence of 1 is reached."""
+    talk = team._talk(team._check_items(future[0][:2]), threshold=-np.inf, sure=1.0)
+    talk.log_prior = np.array([[0.0, -800.0, -800.0], np.log([0.5, 0.3, 0.2])])
+    assert (talk.next(np.arange(2)) == -1).tolist() == [True, False]
+
+
 def test_settings_may_name_people_who_have_left(team, future):
     X, y, given = (part[:100] for part in future)
     team.onboard(["new"], X, given[:, [5]], y)
