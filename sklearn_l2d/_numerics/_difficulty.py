@@ -50,7 +50,8 @@ class Told(NamedTuple):
         change = log_expit(-moved) - log_expit(-known)[:, None]
         rows = np.arange(len(self.label))  # ln p = ln (1 - p) + logit p
         change[rows, :, self.label] += moved[rows, :, self.label] - known[rows, self.label][:, None]
-        return self.log_likelihood[:, None] + change
+        change += self.log_likelihood[:, None]
+        return change
 
 
 def n_difficulties(spread):

@@ -140,5 +140,6 @@ def _of_prefixes(item, log_likelihood):
     """Log-likelihood (n_answers, n_classes) of the first 1, 2, 3 ... answers to every item, in the order of items."""
     total = np.cumsum(log_likelihood, axis=0)
     first = np.searchsorted(item, item)
-    before = np.where(first[:, None, None] > 0, total[first - 1], 0.0) if len(item) else total
-    return over_difficulties(total - before)
+    if len(item):
+        total -= np.where(first[:, None, None] > 0, total[first - 1], 0.0)
+    return over_difficulties(total)
