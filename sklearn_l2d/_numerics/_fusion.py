@@ -10,9 +10,9 @@ from ._answer_model import sum_by_item
 from ._difficulty import over_difficulties
 
 _PENALTY = 2.0  # on the squared logarithms of the exponents a and b
-_CORRELATION, _SPREAD = 0.25, 0.12  # of people in published sets: center and scale of the prior
-_DIFFICULTY, _RANGE = 1.0, 1.0  # and of the deviation of the difficulty of items, in logits
-_DIFFICULTIES = 0.0, 0.5, 1.0, 1.5, 2.0  # deviations that are tried
+_SPREAD = 0.12  # scale of the prior of the correlation
+_DIFFICULTY, _RANGE = 1.0, 1.0  # and center and scale of that of the deviation of the difficulty of items, in logits
+_DIFFICULTIES = 0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0  # deviations that are tried
 
 
 class Exponents(NamedTuple):
@@ -77,9 +77,11 @@ def fit_exponents(log_prior, item, expert, told, truth):
 
     First comes whoever is most likely to be right, as a team asks: the best seem better than they are, and depend more
     on one another than anybody. Every item counts alike, and its first T answers in proportion to 1 / T, so that few
-    answers matter as much as many. Few items of a fit were answered by several people, and would hardly tell the
-    correlation or the difficulty from 0; they have Cauchy priors, around .25 of scale .12, and around 1 of scale 1. Of
-    the difficulties, a few are tried.
+    answers matter as much as many.
+
+    The truth of a few items hardly tells a dependence from chance, but all answers to them do: where people are right
+    about the same items, these differ in difficulty, which is learnt first, from the answers given the truth. It is
+    also what can be known of the correlation, which has a Cauchy prior of scale .12 around `expected_correlation`.
 
     Parameters
     ----------
@@ -105,26 +107,50 @@ def fit_exponents(log_prior, item, expert, told, truth):
     prior, target = log_prior[of], truth[of] * weight[:, None]
     weight *= truth.sum(1)[of]
 
-    def loss(point, evidence):
+    difficulty = fit_difficulty(item, told, truth)
+    evidence = _of_prefixes(of, told.at_difficulties(difficulty)[order])
+    usual = expected_correlation(difficulty, truth.shape[1])
+
+    def loss(point):
         a, b, design = *np.exp(point[:2]), 1 + point[2] * (size - 1)
         known, heard = a / design[:, None] * prior, b / design[:, None] * evidence
         log_posterior = log_softmax(known + heard, axis=1)
         error = weight[:, None] * np.exp(log_posterior) - target
         by_prior, by_answers = (error * known).sum(1), (error * heard).sum(1)
         slope = np.array([by_prior.sum(), by_answers.sum(), -(by_prior + by_answers) @ ((size - 1) / design)])
-        logs, far = np.append(point[:2], 0.0), (point[2] - _CORRELATION) / _SPREAD
+        logs, far = np.append(point[:2], 0.0), (point[2] - usual) / _SPREAD
         slope += 2 * _PENALTY * logs
         slope[2] += 2 * far / (1 + far**2) / _SPREAD
         return _PENALTY * logs @ logs + np.log1p(far**2) - (target * log_posterior).sum(), slope
 
-    fits, point, bounds = [], [0.0, 0.0, _CORRELATION], [(-6, 3), (-6, 3), (0, 1)]
-    for difficulty in _DIFFICULTIES:
-        evidence = _of_prefixes(of, told.at_difficulties(difficulty)[order])
-        found = minimize(loss, point, evidence, jac=True, method="L-BFGS-B", bounds=bounds)
-        point = found.x
-        fits.append((found.fun + np.log1p(((difficulty - _DIFFICULTY) / _RANGE) ** 2), point, difficulty))
-    _, (log_a, log_b, correlation), difficulty = min(fits, key=lambda fit: fit[0])
+    bounds = [(-6, 3), (-6, 3), (0, 1)]
+    log_a, log_b, correlation = minimize(loss, [0.0, 0.0, usual], jac=True, method="L-BFGS-B", bounds=bounds).x
     return Exponents(float(np.exp(log_a)), float(np.exp(log_b)), float(correlation), difficulty)
+
+
+def fit_difficulty(item, told, truth):
+    """Standard deviation of the difficulty of items by penalised maximum likelihood of all answers to each of them.
+
+    It has a Cauchy prior around 1 of scale 1. Parameters are those of `fit_exponents`.
+    """
+
+    def likelihood(difficulty):
+        evidence = over_difficulties(sum_by_item(told.at_difficulties(difficulty), item, len(truth)))
+        return (truth * evidence).sum() - np.log1p(((difficulty - _DIFFICULTY) / _RANGE) ** 2)
+
+    return max(_DIFFICULTIES, key=likelihood)
+
+
+def expected_correlation(difficulty, n_classes):
+    """Correlation of answers, beyond difficulty, to expect where items differ in difficulty.
+
+    What misleads one on a hard item misleads others to the same wrong class. This is taken to be as frequent as being
+    wrong about the same items is, whose correlation within an item is that of a logistic model with a random effect,
+    but for chance: the wrong answers among two classes are all the same, and their difficulty says everything.
+    """
+    if n_classes <= 2:
+        return 0.0
+    return difficulty**2 / (difficulty**2 + np.pi**2 / 3) * (n_classes - 2) / (n_classes - 1)
 
 
 def _alike(values, item, expert):

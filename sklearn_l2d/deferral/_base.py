@@ -391,10 +391,11 @@ class BaseDeferrer(ClassifierMixin, Estimator):
         Bayes (Dawid and Skene, 1979). With T answers, ``ln p(y | x, answers)`` is, up to a constant,
         ``(a ln p(y | x) + b ln p(answers | y)) / (1 + r (T - 1))``. People err alike: r is the correlation of the
         answers to an item, and in ``p(answers | y)`` a difficulty of the item, by which everybody is right less often,
-        is integrated out; where people contradict one another, the item is probably hard. The exponents a and b, r and
-        the deviation of difficulties are learnt from the rows of `fit`, where each answer is judged by the others and
-        those who are asked first come first. Few rows hardly move r away from .25, or the deviation from one logit,
-        those of people in published sets.
+        is integrated out; where people contradict one another, the item is probably hard. All of it is learnt from the
+        rows of `fit`, where each answer is judged by the others: first the deviation of difficulties, by how often
+        people are right about the same items; then the exponents a and b and r, by the truth, where those who are asked
+        first come first. Few rows hardly move the deviation away from one logit, or r from what goes with it: nothing
+        where items are equally difficult or there are two classes, up to the correlation of being right elsewhere.
 
         Parameters
         ----------

@@ -25,7 +25,7 @@ from sklearn_l2d._numerics._answer_model import (
     with_experts,
 )
 from sklearn_l2d._numerics._difficulty import Told
-from sklearn_l2d._numerics._fusion import Exponents, fit_exponents, fuse
+from sklearn_l2d._numerics._fusion import Exponents, expected_correlation, fit_exponents, fuse
 
 
 def crowd(seed, n_items=12, n_experts=4, n_classes=3, soft=False):
@@ -403,7 +403,10 @@ def test_without_answers():
     model = fit_answer_model(nothing, nothing, nothing, 3, np.eye(4)[:2])
     assert_allclose(np.exp(answer_log_likelihood(model, np.array([2]), np.array([1]))).sum(), 1, atol=0.5)
     exponents = fit_exponents(np.zeros((2, 4)), nothing, nothing, told(model, nothing, nothing), np.eye(4)[:2])
-    assert_allclose(exponents, (1, 1, 0.25, 1))
+    intraclass = 1 / (
+        1 + np.pi**2 / 3
+    )  # of a logistic model at the prior's difficulty of 1; of 3 wrong classes, 2 differ
+    assert_allclose(exponents, (1, 1, intraclass * 2 / 3, 1))
     log_prior = np.log([[0.1, 0.2, 0.3, 0.4]])
     assert_allclose(fuse(log_prior, nothing, told(model, nothing, nothing), exponents), log_prior)
 
@@ -432,8 +435,7 @@ def test_exponents_calibrate_answers_that_depend_on_one_another():
     model = fit_answer_model(item, expert, label, 5, truth)
     log_prior = np.full((1500, 2), np.log(0.5))
     exponents = fit_exponents(log_prior, item, expert, told(model, expert, label, None, truth[item]), truth)
-    assert exponents.correlation > 0.2
-    assert exponents.difficulty >= 1
+    assert exponents.difficulty >= 1.5
     item, expert, label, truth = votes_on_shared_difficulty(rng, 4000, 5, spread=2.5)
     for n_answers in (1, 2, 3, 5):
         kept = np.arange(len(item)) % 5 < n_answers
@@ -455,7 +457,7 @@ def test_exponents_of_independent_answers_are_those_of_bayes():
     found = fit_exponents(np.full((3000, 2), np.log(0.5)), item, expert, unseen, truth)
     assert_allclose(found.answers, 1, atol=0.1)
     assert found.correlation < 0.05
-    assert found.difficulty == 0
+    assert found.difficulty <= 0.25
 
 
 def test_answers_that_count_as_one_expert_are_taken_in_no_order_of_their_own():
@@ -487,8 +489,8 @@ def test_exponents_maximise_the_likelihood_under_their_priors():
         return expit(at + spread * nodes)
 
     def objective(a, b, r, spread):
-        total = -2 * np.log(a) ** 2 - 2 * np.log(b) ** 2 - np.log1p(((r - 0.25) / 0.12) ** 2)
-        total -= np.log1p((spread - 1) ** 2)
+        usual = spread**2 / (spread**2 + np.pi**2 / 3) / 2
+        total = -2 * np.log(a) ** 2 - 2 * np.log(b) ** 2 - np.log1p(((r - usual) / 0.12) ** 2)
         for i in range(60):
             right = np.array([chance(p, spread) for p in accuracy[i]])  # classes, nodes
             one = np.where(np.arange(3)[:, None] == label[i], right, (1 - right) / 2)
@@ -499,20 +501,44 @@ def test_exponents_maximise_the_likelihood_under_their_priors():
                 total += w * (log_joint[y[i]] - logsumexp(log_joint))
         return total
 
+    def likelihood(spread):
+        """Of all answers to an item, which are alike."""
+        right = [np.array(chance(accuracy[i, y[i]], spread)) for i in range(60)]
+        each = [np.where(y[i] == label[i], right[i], (1 - right[i]) / 2) ** size[i] for i in range(60)]
+        return np.log(each @ weights / weights.sum()).sum() - np.log1p((spread - 1) ** 2)
+
     best = objective(*found)
     for step in 0.01 * np.vstack([np.eye(3, 4), -np.eye(3, 4)]):
-        assert objective(*(np.array(found) + step)) < best
-    for spread in {0.0, 0.5, 1.0, 1.5, 2.0} - {found.difficulty}:
-        assert objective(*found[:3], spread) < best
+        moved = np.array(found) + step
+        assert moved[2] < 0 or objective(*moved) < best
+    for spread in {0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0} - {found.difficulty}:
+        assert likelihood(spread) < likelihood(found.difficulty)
 
 
 @pytest.mark.parametrize("n_items", [3, 3000])
-def test_a_few_items_hardly_change_what_is_known_of_the_correlation(n_items):
+def test_a_few_items_hardly_change_what_is_known_of_their_difficulty(n_items):
     rng = np.random.default_rng(4)
     item, expert, label, truth = votes_on_shared_difficulty(rng, n_items, 3, spread=0.0)  # independent answers
     model = fit_answer_model(item, expert, label, 5, truth)
     unseen = told(model, expert, label, None, truth[item])
     found = fit_exponents(np.full((n_items, 2), np.log(0.5)), item, expert, unseen, truth)
-    assert (found.correlation > 0.2) == (n_items == 3)
-    assert n_items == 3 or found.correlation < 0.05
+    assert found.correlation < 0.05  # of two classes, the difficulty says everything
     assert (found.difficulty >= 1) == (n_items == 3)
+
+
+def test_who_err_on_the_same_items_are_told_from_those_who_do_not():
+    """Answers tell it where the truth of so few items would not; simulated people share no difficulty."""
+    rng = np.random.default_rng(6)
+    for spread in (0.0, 2.0):
+        item, expert, label, truth = votes_on_shared_difficulty(rng, 60, 5, spread)
+        model = fit_answer_model(item, expert, label, 5, truth)
+        unseen = told(model, expert, label, None, truth[item])
+        found = fit_exponents(np.full((60, 2), np.log(0.5)), item, expert, unseen, truth).difficulty
+        assert (found >= 1) == (spread == 2)
+
+
+def test_a_correlation_is_expected_where_people_err_on_the_same_items_in_more_than_one_way():
+    assert expected_correlation(0.0, 10) == expected_correlation(3.0, 2) == 0
+    rng = np.random.default_rng(7)
+    noise = rng.logistic(size=(2, 400_000)) + rng.normal(0, 1.5, 400_000)  # logits of two people on the same items
+    assert_allclose(expected_correlation(1.5, 1000), np.corrcoef(noise)[0, 1], atol=0.01)
