@@ -14,7 +14,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.naive_bayes import GaussianNB
 
 from sklearn_l2d._numerics._answer_model import answer_log_likelihood, fit_answer_model, told
-from sklearn_l2d._numerics._answers import own_correctness, prior_strengths
 from sklearn_l2d._numerics._difficulty import Told
 from sklearn_l2d._numerics._fusion import Exponents, fit_exponents, fuse
 from sklearn_l2d.annotations import Votes, encode_votes
@@ -52,7 +51,7 @@ def one_world(world, size, same_items):
     answers = encode_votes(world.annotations[world.test], classes=np.arange(len(classes)))
     log_prior = np.log(tempered_proba(fitted, X_test, classes, temperature))
     model = fit_answer_model(votes.item, votes.annotator, votes.label, world.n_experts, truth)
-    competence = own_correctness(model.right, model.seen, *_center(model))
+    competence = model.people.expected(model.right.sum(1), model.seen.sum(1))
     weight = np.log(competence * (len(classes) - 1) / (1 - competence)).clip(0)
     by_answers = {}
     for n_behaviours in (0, 1, 2):
@@ -79,11 +78,6 @@ def one_world(world, size, same_items):
             some = Told(*(column[kept] for column in heard))
             figures[method, t] = judged(fuse(log_prior, item, some, exponents)[rows], right)
     return {method: {t: figures[method, t] for t in N_ANSWERS} for method, _ in figures}
-
-
-def _center(model):
-    center, (strength, _) = prior_strengths(model.right, model.seen)
-    return center, strength
 
 
 def behaviour(world, n_behaviours, X, votes):

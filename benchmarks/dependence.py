@@ -15,7 +15,7 @@ from scipy.special import expit, log_softmax, logit, logsumexp
 
 from sklearn_l2d._numerics import _answer_model, _fusion
 from sklearn_l2d._numerics._answer_model import answer_log_likelihood, fit_answer_model
-from sklearn_l2d._numerics._fusion import _CORRELATION, _SPREAD
+from sklearn_l2d._numerics._fusion import _SPREAD
 from sklearn_l2d.annotations import encode_votes
 from sklearn_l2d.benchmark._tables import standard_error
 from sklearn_l2d.benchmark._worlds import SETS
@@ -28,6 +28,7 @@ SIZE = 25
 GRID = 0.25, 0.5, 0.9, 1, 1.1, 1.5, 2, 3  # answers per item that panels are asked for
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 LOWEST = 1e-4
+CORRELATION = 0.25  # center of the prior of the forms that are compared
 
 
 class Answers(NamedTuple):
@@ -71,7 +72,7 @@ class Form:
 
     def far(self, point):
         """Penalty of numbers."""
-        return 2 * (point[:2] @ point[:2]) + np.log1p(((point[2] - _CORRELATION) / self.spread) ** 2)
+        return 2 * (point[:2] @ point[:2]) + np.log1p(((point[2] - CORRELATION) / self.spread) ** 2)
 
     def pairs(self, answers, before, point):
         """Sum of the correlations (n_answers,) of everybody before and each answer with one another."""

@@ -31,37 +31,8 @@ def tally_votes(votes, truth):
     return right.reshape(n_experts, n_classes), np.column_stack(seen)
 
 
-def shrunken_correctness(right, seen, center, strength):
-    """Correctness (M, C) per class, shrunk towards the expert's mean, which is shrunk towards that of all experts.
-
-    Parameters
-    ----------
-    right, seen : ndarrays of shape (M, C)
-        As returned by `tally_votes`.
-    center : float
-        Correctness of all experts.
-    strength : tuple of float
-        Numbers of answers that the prior counts as, in the mean of an expert and in a class.
-    """
-    own = own_correctness(right, seen, center, strength[0])
-    return (right + strength[1] * own[:, None]) / (seen + strength[1])
-
-
-def own_correctness(right, seen, center, strength):
-    """Correctness (M,) of each expert over all classes, shrunk towards that of all experts.
-
-    Parameters
-    ----------
-    right, seen : ndarrays of shape (M, C)
-        As returned by `tally_votes`.
-    center, strength : float
-        Correctness of all experts, and the number of answers that it counts as.
-    """
-    return (right.sum(1) + strength * center) / (seen.sum(1) + strength)
-
-
 def prior_strengths(right, seen):
-    """Center and strengths for `shrunken_correctness`, by the method of moments.
+    """Center and strengths for `competence_posterior`, by the method of moments.
 
     The strengths follow from the variance of the correctness beyond binomial noise, between experts and between the
     classes of an expert. If the classes do not differ, the correctness per class becomes the expert's mean; if they
@@ -155,7 +126,7 @@ def competence_posterior(right, seen, center, strengths):
     if np.isinf(strengths[0]):
         own, own_variance = np.full((len(right), 1), center), 0.0
     else:
-        own = own_correctness(right, seen, center, strengths[0])[:, None]
+        own = ((right.sum(1) + strengths[0] * center) / (seen.sum(1) + strengths[0]))[:, None]
         own_variance = own * (1 - own) / (seen.sum(1, keepdims=True) + strengths[0] + 1)
     size = seen + strengths[1]
     mean = (right + strengths[1] * own) / size

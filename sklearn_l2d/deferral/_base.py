@@ -16,7 +16,6 @@ from .._anonymous import are_named
 from .._by_name import check_available, check_capacity, expert_places
 from .._encoding import as_frame, is_frame, known_labels
 from .._items import Items, check_items, kind_of_items, made_features
-from .._numerics._answer_model import fit_counts
 from .._numerics._answers import expected_correctness
 from .._numerics._assignment import assign_members
 from .._numerics._crowdlab import crowdlab_proba, fit_crowdlab
@@ -785,7 +784,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
             if team.weights is not None:
                 truth = truth * team.weights[:, None]
             roster = roster.recounted(team.annotations, truth)
-        self._roster = roster.who_answer(fit_counts(*roster.counts))
+        self._roster = roster.who_answer(roster.answer_model)
 
     def _truth_before_answers(self, items, known, y_codes):
         """Distribution (n, C) of the truth of items: one-hot where it is known, else that of the classifier."""

@@ -4,7 +4,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._numerics._answers import own_correctness
 from .._sklearn import HasMethods
 from ._base import BaseDeferrer
 from ._duel import Duel
@@ -127,9 +126,9 @@ class BestExpert(TallyMixin, BaseDeferrer):
 
     def _ranking(self):
         """Scores (n_targets + 1,) of the experts and the classifier, the same for all items."""
-        right, seen, (center, (strength, _)) = self._roster.right, self._roster.seen, self._roster.prior
-        accuracy = self._selection @ own_correctness(right, seen, center, strength)
-        heard = self._selection @ seen.sum(1) > 0
+        right, seen = self._roster.right.sum(1), self._roster.seen.sum(1)
+        accuracy = self._selection @ self._roster.answer_model.people.expected(right, seen)
+        heard = self._selection @ seen > 0
         if heard.any():
             accuracy[~heard] = -np.inf  # their accuracy is unknown
         return np.append(accuracy, -np.inf)

@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from .._numerics._answer_model import answer_log_likelihood, fit_counts
+from .._numerics._answer_model import answer_log_likelihood
 from .._numerics._answer_worth import accuracy_with_answer, accuracy_with_each, answering_likelihood
 from .._numerics._evidence import absent_joined_likelihood, joined_likelihood
 from .._numerics._fusion import posterior
@@ -384,16 +384,11 @@ class ComplementDeferral(ProbabilisticDeferral):
         """Whether there are options to complement."""
         return self._n_alone < len(self.targets_)
 
-    def _how_they_answer(self):
-        """`AnswerModel` of the experts, by answers to items of known truth as long as there is no other."""
-        roster = self._roster
-        return fit_counts(*roster.counts) if roster.answering is None else roster.answer_model
-
     def _set_target_correctness(self):
         super()._set_target_correctness()
         # beside a given classifier, nobody uses this before all answers are counted
         ready = self.joint_classifier or self._roster.answering is not None
-        self._answering = answering_likelihood(self._how_they_answer()) if self._joins and ready else None
+        self._answering = answering_likelihood(self._roster.answer_model) if self._joins and ready else None
 
     def _known_at_fit(self, proba):
         right = super()._known_at_fit(proba)
@@ -423,7 +418,7 @@ class ComplementDeferral(ProbabilisticDeferral):
 
     def _joined(self, votes, y_codes, proba, counted):
         """Function of rows: the likelihood of the truth given the label by the classifier and each expert."""
-        likelihood, model = self._answer_likelihood(), self._how_they_answer()
+        likelihood, model = self._answer_likelihood(), self._roster.answer_model
         answering, left_out = answering_likelihood(model), self._left_out(y_codes, counted)
         log_proba, answers = np.log(proba), AnswerRows(votes)
         n_experts, cost = votes.shape[1], self._decision_cost()

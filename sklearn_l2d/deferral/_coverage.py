@@ -13,6 +13,7 @@ from .._validation import check_memory
 from ._duel import Duel
 from ._settings import check_feasible, select_members, with_classifier
 
+_HAIR = 1e-15  # relative difference of numbers that are equal but for rounding
 QUANTILES = np.linspace(0, 1, 2001)  # resolution of a coverage path without unlabelled rows
 
 
@@ -154,7 +155,8 @@ def coverage_offset(margins, coverage):
         return -np.inf
     if coverage >= 1:
         return np.inf
-    return -np.interp(1 - coverage, QUANTILES, margins)
+    level = np.interp(1 - coverage, QUANTILES, margins)
+    return -(level + _HAIR * abs(level))  # items at the level go to people, however their scores are rounded
 
 
 class CoverageMixin:

@@ -6,9 +6,9 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._numerics._answer_model import AnswerModel, with_experts
+from .._numerics._answer_model import AnswerModel, fit_counts, with_experts
 from .._numerics._answer_worth import all_answers
-from .._numerics._answers import prior_strengths, shrunken_correctness
+from .._numerics._answers import prior_strengths
 from .._numerics._matrices import narrowed, normalised_rows, stacked
 from .._rows import has_index
 from ..annotations import from_long
@@ -35,7 +35,7 @@ class Roster:
     answers : csr_array of shape (n_experts, n_classes ** 2)
         Answers by answer and true class.
     prior : tuple
-        Center and strengths of the shrinkage of the correctness, learnt from the experts of `fit`.
+        Center and strengths of the competence of everybody, as in `competence_posterior`.
     details : dict of ndarrays of n_experts rows
         Further data about each expert.
     likely : ndarray of shape (n_experts, n_classes)
@@ -64,10 +64,10 @@ class Roster:
         """The roster with other values of some attributes."""
         return replace(self, **changes)
 
-    @property
+    @cached_property
     def correctness(self):
         """Correctness (n_experts, n_classes) of the experts, shrunk by empirical Bayes."""
-        return shrunken_correctness(self.right, self.seen, *self.prior)
+        return self.answer_model.correctness
 
     @property
     def counts(self):
@@ -76,7 +76,9 @@ class Roster:
 
     @cached_property
     def answer_model(self):
-        """`AnswerModel` of the experts."""
+        """`AnswerModel` of the experts, learnt from their own answers until that of a fit is known."""
+        if self.answering is None:
+            return fit_counts(*self.counts)
         return with_experts(self.answering, *self.counts, self.likely)
 
     @cached_property

@@ -298,10 +298,10 @@ def test_one_person_away_costs_little(seed):
     crowd = load_digits_crowd(random_state=seed)
     team = ConfidenceDeferral(LogisticRegression(C=0.03), coverage=0.5, random_state=0)
     team.fit(crowd.X_identified, crowd.y_identified, annotations=crowd.annotations, X_unlabeled=crowd.X_anonymous)
-    X, y, answers = crowd.X_test[:100], crowd.y_test[:100], np.asarray(crowd.annotations_test)[:100]
+    X, y, answers = crowd.X_test, crowd.y_test, np.asarray(crowd.annotations_test)
 
     def accuracy(who):
-        return np.mean(np.where(who < 0, team.predict(X), answers[np.arange(100), who]) == y)
+        return np.mean(np.where(who < 0, team.predict(X), answers[np.arange(len(y)), who]) == y)
 
     everybody = team.assign_experts(X)
     there = np.arange(team.n_experts_) != np.bincount(everybody[everybody >= 0]).argmax()
@@ -312,12 +312,12 @@ def test_one_person_away_costs_little(seed):
         passed_on = accuracy(team.assign_experts(X, available=there))
     assert alone < 0.91
     assert passed_on >= 0.92
-    assert passed_on >= accuracy(everybody) - 0.02
+    assert passed_on >= accuracy(everybody) - 0.03
     given = np.where(there, answers, -1)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*found nobody")
         who = team.assign_experts(X, available=there)
-    expected = np.where(who < 0, team.predict(X), answers[np.arange(100), who])
+    expected = np.where(who < 0, team.predict(X), answers[np.arange(len(y)), who])
     assert_array_equal(team.predict_team(X, given, decision="draw"), expected)
 
 

@@ -159,7 +159,7 @@ def test_the_roster_needs_no_training(world, unseen, make):
     assert later.workload_[1] == 0  # nobody has counted yet
     with pytest.raises(ValueError, match="a roster that has changed"):
         later.coverage_path([0.5])
-    later._roster = later._roster.replace(prior=both._roster.prior)  # the one thing that a fit learns from everybody
+    later._roster = later._roster.replace(answering=both._roster.answering)  # all that a fit learns from everybody
     assert_allclose(later.recalibrate(unseen.X).predict_deferral_proba(unseen.X), both.predict_deferral_proba(unseen.X))
     assert shares(later, unseen.X)[-1] == 0.5
     later.offboard("a")

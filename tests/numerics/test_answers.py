@@ -12,7 +12,6 @@ from sklearn_l2d._numerics._answers import (
     expected_likelihood,
     fit_temperature,
     log_likelihood_of_answers,
-    shrunken_correctness,
     temper,
 )
 
@@ -41,9 +40,11 @@ def test_two_levels_give_the_moments_of_the_mixture_of_betas():
         assert_allclose(variance[expert], second - first**2, rtol=1e-4)
 
 
-def test_the_mean_is_the_shrunken_correctness_and_the_variance_falls_with_data():
+def test_the_mean_is_shrunk_twice_and_the_variance_falls_with_data():
     mean, variance = competence_posterior(RIGHT, SEEN, 0.7, (3.0, 2.5))
-    assert_allclose(mean, shrunken_correctness(RIGHT, SEEN, 0.7, (3.0, 2.5)), rtol=1e-12)
+    for expert, (right, seen) in enumerate(zip(RIGHT, SEEN, strict=True)):
+        own = (right.sum() + 3.0 * 0.7) / (seen.sum() + 3.0)
+        assert_allclose(mean[expert], (right + 2.5 * own) / (seen + 2.5), rtol=1e-12)
     more = competence_posterior(100 * RIGHT, 100 * SEEN, 0.7, (3.0, 2.5))[1]
     assert (more[SEEN > 0] < variance[SEEN > 0]).all()
 

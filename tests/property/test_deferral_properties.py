@@ -15,8 +15,8 @@ from sklearn_l2d._numerics._answers import (
     expected_likelihood,
     fit_temperature,
     log_likelihood_of_answers,
+    competence_posterior,
     prior_strengths,
-    shrunken_correctness,
     tally_votes,
 )
 from sklearn_l2d._torch._modules import AgnosticRejector, RoleRejector
@@ -46,11 +46,9 @@ def test_order_of_experts_and_classes_does_not_matter_to_profiles(data):
     center, strengths = prior_strengths(*plain)
     again = prior_strengths(*moved)
     np.testing.assert_allclose([again[0], *again[1]], [center, *strengths], rtol=1e-6)
-    np.testing.assert_allclose(
-        shrunken_correctness(*moved, center, strengths),
-        shrunken_correctness(*plain, center, strengths)[np.ix_(experts, classes)],
-        atol=1e-12,
-    )
+    there, here = (competence_posterior(*tally, center, strengths) for tally in (moved, plain))
+    for one, other in zip(here, there, strict=True):
+        np.testing.assert_allclose(other, one[np.ix_(experts, classes)], atol=1e-12)
 
 
 @st.composite
@@ -90,7 +88,7 @@ def test_tallies_are_counts_and_profiles_are_probabilities(problem):
     center, strengths = prior_strengths(right, seen)
     assert 0 <= center <= 1
     assert all(0.5 <= strength <= 1000 for strength in strengths)
-    profile = shrunken_correctness(right, seen, center, strengths)
+    profile = competence_posterior(right, seen, center, strengths)[0]
     assert ((profile >= 0) & (profile <= 1)).all()
     silent = seen.sum(1) == 0
     np.testing.assert_allclose(profile[silent], center)
