@@ -12,10 +12,10 @@ from strategies import annotation_codes, permutations
 
 from sklearn_l2d._numerics._answers import (
     answer_likelihood,
+    competence_posterior,
     expected_likelihood,
     fit_temperature,
     log_likelihood_of_answers,
-    competence_posterior,
     prior_strengths,
     tally_votes,
 )
