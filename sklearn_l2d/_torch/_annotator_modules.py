@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ._crowd_net import CrowdNet
+from ._crowd_net import CrowdNet, log_softmax
 from ._modules import MLPEnsemble
 
 
@@ -58,7 +58,7 @@ class ConfusionModule(nn.Module):
 
     def confusion(self):
         """Log-probabilities (M, C, C) of an answer (last axis) given the truth."""
-        return self.log_confusion().log_softmax(-1)
+        return log_softmax(self.log_confusion())
 
 
 class UnionModule(ConfusionModule):
@@ -104,15 +104,24 @@ class LayerModule(nn.Module):
         """Logits (b, C) of the classifier."""
         return self.members(X)[0]
 
-    def scores(self, f, who):
+    def maps(self):
+        """Weights (M, ...) and biases (M, ...), None for those that the kernel does not have."""
+        return (
+            self.layer_weights() if self.kernel != "bias" else None,
+            self.layer_biases() if self.kernel in ("bias", "scale_bias") else None,
+        )
+
+    @staticmethod
+    def scores(f, maps, who):
         """Logits (A, C) of the answers of annotators `who` (A,), from probabilities (A, C) of the classifier."""
-        if self.kernel == "matrix":
-            scores = torch.bmm(f.unsqueeze(1), self.layer_weights()[who]).squeeze(1)
-        elif self.kernel == "bias":
+        weights, biases = (part if part is None else part.index_select(0, who) for part in maps)
+        if weights is None:
             scores = f
+        elif weights.ndim == 3:
+            scores = (f.unsqueeze(2) * weights).sum(1)
         else:
-            scores = f * self.layer_weights()[who]
-        return scores + self.layer_biases()[who] if self.kernel in ("bias", "scale_bias") else scores
+            scores = f * weights
+        return scores if biases is None else scores + biases
 
 
 class CommonLayerModule(LayerModule):
@@ -142,7 +151,7 @@ class CommonLayerModule(LayerModule):
         """Logits (A,) of the share of the common map in answers to items `row` (A,) by annotators `who` (A,)."""
         annotators = self.layer_annotators()
         embedded = self.embed(X.flatten(1).to(annotators.dtype))[0]
-        return (embedded[row] * annotators[who]).sum(1)
+        return (embedded.index_select(0, row) * annotators.index_select(0, who)).sum(1)
 
 
 class ItemModule(ConfusionModule):
@@ -165,23 +174,13 @@ class ItemModule(ConfusionModule):
 
     def confusion_of(self, X, row, who):
         """Log-probabilities (A, C, C) of answers to items `row` (A,) by annotators `who` (A,)."""
-        scores = self.log_confusion()[who]
-        parts = self.embed(X.flatten(1).to(scores.dtype))[0].tanh()[row]
-        effect = torch.bmm(parts.unsqueeze(1), self.item_effects[who]).view(scores.shape)
-        return (scores + effect).log_softmax(-1)
-
-
-def entries(matrices, annotator, label):
-    """Columns ``matrices[annotator, :, label]`` (A, C) of matrices (M, C, C), whose gradient is a sum of rows."""
-    n_classes = matrices.shape[2]
-    return matrices.transpose(1, 2).reshape(-1, matrices.shape[1]).index_select(0, annotator * n_classes + label)
+        scores = self.log_confusion().index_select(0, who)
+        parts = self.embed(X.flatten(1).to(scores.dtype))[0].tanh().index_select(0, row)
+        effect = torch.bmm(parts.unsqueeze(1), self.item_effects.index_select(0, who)).view(scores.shape)
+        return log_softmax(scores + effect)
 
 
 class AnnotatorNet(CrowdNet):
     """`CrowdNet` whose `module_` is one of the above: what belongs to annotators is spared `weight_decay`."""
 
     undecayed = ("log_confusion*", "layer_*")
-
-    def answer_log_proba(self, log_truth, row, annotator, label, X):
-        of_answers = entries(self.module_.confusion(), annotator, label)
-        return (log_truth.index_select(0, row) + of_answers).logsumexp(-1)

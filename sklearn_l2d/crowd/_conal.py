@@ -9,6 +9,7 @@ from scipy.special import expit
 
 from .._sklearn import Interval
 from .._torch._annotator_modules import AnnotatorNet, CommonLayerModule
+from .._torch._crowd_net import log_proba_of, log_softmax
 from .._torch._net import logit_batches, predict_log_proba
 from ._base import CrowdNetClassifier
 from ._crowd_layer import answers_of, layer_of, layer_steps, mean_confusion
@@ -17,24 +18,27 @@ from ._crowd_layer import answers_of, layer_of, layer_steps, mean_confusion
 class CommonLayerNet(AnnotatorNet):
     """Net whose `module_` has maps of annotators and a common one, with a `fixed_share` of the latter or None."""
 
-    def answer_log_proba(self, log_truth, row, annotator, label, X):
-        module = self.module_
-        f, of_answer = log_truth.exp(), label.unsqueeze(1)
-        own = module.scores(f[row], annotator).log_softmax(-1).gather(1, of_answer).squeeze(1)
+    def annotators(self):
+        return self.module_.maps()
+
+    def answer_log_proba(self, log_truth, learnt, row, annotator, label, X):
+        module, f = self.module_, log_truth.exp()
+        own = log_proba_of(module.scores(f.index_select(0, row), learnt, annotator), label)
         if self.fixed_share == 0:
             return own
-        common = module.common_scores(f)[row].log_softmax(-1).gather(1, of_answer).squeeze(1)
+        log_common = log_softmax(module.common_scores(f))
+        common = log_common.flatten().index_select(0, row * f.shape[1] + label)
         if self.fixed_share is not None:
             share = common.new_tensor(self.fixed_share)
             return (own + (1 - share).log()).logaddexp(common + share.log())
         logit = module.share(X, row, annotator)
-        zero = logit.new_zeros(())
-        return (own - logit.logaddexp(zero)).logaddexp(common - (-logit).logaddexp(zero))
+        # ln(share) is less than ln(1 - share) by the logit
+        return own.logaddexp(common + logit) - logit.logaddexp(logit.new_zeros(()))
 
-    def penalty(self, log_f):
+    def penalty(self, log_f, learnt):
         if self.fixed_share == 0:
             return 0.0
-        apart = self.module_.layer_weights() - self.module_.layer_common()
+        apart = learnt[0] - self.module_.layer_common()
         return -self.distance_weight * (apart.square().sum((1, 2)) + 1e-12).sqrt().sum()
 
 

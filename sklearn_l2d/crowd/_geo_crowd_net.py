@@ -19,16 +19,15 @@ def log_volume(gram):
 class GeoNet(AnnotatorNet):
     """Net whose loss prefers a large `volume`, with a `volume_weight`."""
 
-    def penalty(self, log_f):
+    def penalty(self, log_f, learnt):
         if self.volume is None:
             return 0.0
         if self.volume == "F":
             f = log_f.exp()
             gram = f.T @ f * (f.shape[1] / len(f))
         else:
-            confusion = self.module_.confusion().exp()
-            flat = confusion.transpose(0, 1).flatten(1)
-            gram = flat @ flat.T / max(1, len(confusion))
+            flat = learnt.exp().movedim(-1, 0).flatten(0, 1)
+            gram = flat.T @ flat / max(1, len(learnt))
         return -self.volume_weight * log_volume(gram)
 
 

@@ -6,7 +6,8 @@ import numpy as np
 from scipy.special import softmax
 
 from .._numerics._crowd_em import answer_matrix, count_answers_of, vote_shares
-from .._torch._annotator_modules import AnnotatorNet, ConfusionModule, entries
+from .._torch._annotator_modules import AnnotatorNet, ConfusionModule
+from .._torch._crowd_net import entries
 from .._torch._net import predict_log_proba
 from ._base import ConfusionNetClassifier, average_prior, steps
 
