@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ._crowd_net import CrowdNet, log_softmax
+from ._crowd_net import CrowdNet, log_softmax, mapped
 from ._modules import MLPEnsemble
 
 
@@ -112,16 +112,16 @@ class LayerModule(nn.Module):
         )
 
     @staticmethod
-    def scores(f, maps, who):
-        """Logits (A, C) of the answers of annotators `who` (A,), from probabilities (A, C) of the classifier."""
-        weights, biases = (part if part is None else part.index_select(0, who) for part in maps)
-        if weights is None:
-            scores = f
-        elif weights.ndim == 3:
-            scores = (f.unsqueeze(2) * weights).sum(1)
+    def scores(f, maps, row, who):
+        """Logits (A, C) of answers to items `row` (A,) by annotators `who` (A,), from probabilities (b, C)."""
+        weights, biases = maps
+        if weights is not None and weights.ndim == 3:
+            scores = mapped(f, weights, row, who)
         else:
-            scores = f * weights
-        return scores if biases is None else scores + biases
+            scores = f.index_select(0, row)
+            if weights is not None:
+                scores = scores * weights.index_select(0, who)
+        return scores if biases is None else scores + biases.index_select(0, who)
 
 
 class CommonLayerModule(LayerModule):
@@ -176,8 +176,9 @@ class ItemModule(ConfusionModule):
         """Log-probabilities (A, C, C) of answers to items `row` (A,) by annotators `who` (A,)."""
         scores = self.log_confusion().index_select(0, who)
         parts = self.embed(X.flatten(1).to(scores.dtype))[0].tanh().index_select(0, row)
-        effect = torch.bmm(parts.unsqueeze(1), self.item_effects.index_select(0, who)).view(scores.shape)
-        return log_softmax(scores + effect)
+        effects = self.item_effects.index_select(0, who)
+        scores = torch.baddbmm(scores.flatten(1).unsqueeze(1), parts.unsqueeze(1), effects).view(scores.shape)
+        return log_softmax(scores)
 
 
 class AnnotatorNet(CrowdNet):

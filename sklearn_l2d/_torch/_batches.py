@@ -81,7 +81,7 @@ class AnswerRows:
     def __getitem__(self, rows):
         """Array (A, 3) of the row among the selected ones, the annotator and the class of every answer."""
         row, answer = ragged_rows(self.starts, rows)
-        return np.stack(self._columns(row, answer), axis=1, dtype=np.int64)
+        return np.stack(self._columns(row, answer), dtype=np.int64).T  # columns are contiguous
 
     def batches(self, rows, batch_size):
         """Arrays as above of batches of some rows, made together, which takes less time than one by one."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from .._sklearn import Interval
 from .._torch._batches import AnswerRows
+from .._torch._crowd_net import mapped
 from ._base import ConfusionNetClassifier
 from ._geo_crowd_net import GeoNet
 
@@ -53,8 +54,7 @@ class OutlierNet(GeoNet):
             vars(self)["deviations"] = f.new_zeros((self.n_answers, f.shape[1]))
         deviation = self.deviations[number].requires_grad_(self.module_.training)
         learnt = self.annotators()
-        of_annotator = learnt.exp().index_select(0, annotator)
-        clean = (f.index_select(0, row).unsqueeze(2) * of_annotator).sum(1)
+        clean = mapped(f, learnt.exp(), row, annotator)
         proba = (clean + deviation).clamp(min=_LEAST)
         log_answers = (proba.gather(1, label.unsqueeze(1)).squeeze(1) / proba.sum(1)).log()
         sizes = f.new_zeros(len(f)).index_add(0, row, deviation.square().sum(1))

@@ -23,7 +23,7 @@ class CommonLayerNet(AnnotatorNet):
 
     def answer_log_proba(self, log_truth, learnt, row, annotator, label, X):
         module, f = self.module_, log_truth.exp()
-        own = log_proba_of(module.scores(f.index_select(0, row), learnt, annotator), label)
+        own = log_proba_of(module.scores(f, learnt, row, annotator), label)
         if self.fixed_share == 0:
             return own
         log_common = log_softmax(module.common_scores(f))
@@ -39,7 +39,7 @@ class CommonLayerNet(AnnotatorNet):
         if self.fixed_share == 0:
             return 0.0
         apart = learnt[0] - self.module_.layer_common()
-        return -self.distance_weight * (apart.square().sum((1, 2)) + 1e-12).sqrt().sum()
+        return -self.distance_weight * apart.flatten(1).norm(dim=1).sum()
 
 
 def shares_of(net, X):

@@ -23,8 +23,7 @@ class LayerNet(AnnotatorNet):
         return self.module_.maps()
 
     def answer_log_proba(self, log_truth, learnt, row, annotator, label, X):
-        f = log_truth.exp().index_select(0, row)
-        return log_proba_of(self.module_.scores(f, learnt, annotator), label)
+        return log_proba_of(self.module_.scores(log_truth.exp(), learnt, row, annotator), label)
 
 
 def layer_steps(votes, batch_size):
