@@ -66,8 +66,8 @@ class UnionModule(ConfusionModule):
 
     def confusion(self):
         """Log-probabilities (M, C, C) of an answer by an annotator (first and last axis) given the truth."""
-        scores = self.log_confusion()
-        return scores - scores.logsumexp((0, 2), keepdim=True)
+        scores = self.log_confusion().movedim(-1, 0)
+        return scores.flatten(0, 1).log_softmax(0).view(scores.shape).movedim(0, -1)
 
 
 class LayerModule(nn.Module):
@@ -142,10 +142,6 @@ class CommonLayerModule(LayerModule):
         n_features = build.keywords["n_features"]
         self.embed = MLPEnsemble(1, n_features, n_components, ())
         self.layer_annotators = Steps(torch.randn(len(step), n_components).double(), step)
-
-    def common_scores(self, f):
-        """Logits (b, C) of answers by the common map, from probabilities (b, C)."""
-        return f @ self.layer_common()[0]
 
     def share(self, X, row, who):
         """Logits (A,) of the share of the common map in answers to items `row` (A,) by annotators `who` (A,)."""
