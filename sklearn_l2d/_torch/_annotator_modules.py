@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ._crowd_net import CrowdNet
+from ._crowd_net import CrowdNet, log_softmax, mapped
 from ._modules import MLPEnsemble
 
 
@@ -58,7 +58,7 @@ class ConfusionModule(nn.Module):
 
     def confusion(self):
         """Log-probabilities (M, C, C) of an answer (last axis) given the truth."""
-        return self.log_confusion().log_softmax(-1)
+        return log_softmax(self.log_confusion())
 
 
 class UnionModule(ConfusionModule):
@@ -66,8 +66,8 @@ class UnionModule(ConfusionModule):
 
     def confusion(self):
         """Log-probabilities (M, C, C) of an answer by an annotator (first and last axis) given the truth."""
-        scores = self.log_confusion()
-        return scores - scores.logsumexp((0, 2), keepdim=True)
+        scores = self.log_confusion().movedim(-1, 0)
+        return scores.flatten(0, 1).log_softmax(0).view(scores.shape).movedim(0, -1)
 
 
 class LayerModule(nn.Module):
@@ -104,15 +104,24 @@ class LayerModule(nn.Module):
         """Logits (b, C) of the classifier."""
         return self.members(X)[0]
 
-    def scores(self, f, who):
-        """Logits (A, C) of the answers of annotators `who` (A,), from probabilities (A, C) of the classifier."""
-        if self.kernel == "matrix":
-            scores = torch.bmm(f.unsqueeze(1), self.layer_weights()[who]).squeeze(1)
-        elif self.kernel == "bias":
-            scores = f
+    def maps(self):
+        """Weights (M, ...) and biases (M, ...), None for those that the kernel does not have."""
+        return (
+            self.layer_weights() if self.kernel != "bias" else None,
+            self.layer_biases() if self.kernel in ("bias", "scale_bias") else None,
+        )
+
+    @staticmethod
+    def scores(f, maps, row, who):
+        """Logits (A, C) of answers to items `row` (A,) by annotators `who` (A,), from probabilities (b, C)."""
+        weights, biases = maps
+        if weights is not None and weights.ndim == 3:
+            scores = mapped(f, weights, row, who)
         else:
-            scores = f * self.layer_weights()[who]
-        return scores + self.layer_biases()[who] if self.kernel in ("bias", "scale_bias") else scores
+            scores = f.index_select(0, row)
+            if weights is not None:
+                scores = scores * weights.index_select(0, who)
+        return scores if biases is None else scores + biases.index_select(0, who)
 
 
 class CommonLayerModule(LayerModule):
@@ -134,15 +143,11 @@ class CommonLayerModule(LayerModule):
         self.embed = MLPEnsemble(1, n_features, n_components, ())
         self.layer_annotators = Steps(torch.randn(len(step), n_components).double(), step)
 
-    def common_scores(self, f):
-        """Logits (b, C) of answers by the common map, from probabilities (b, C)."""
-        return f @ self.layer_common()[0]
-
     def share(self, X, row, who):
         """Logits (A,) of the share of the common map in answers to items `row` (A,) by annotators `who` (A,)."""
         annotators = self.layer_annotators()
         embedded = self.embed(X.flatten(1).to(annotators.dtype))[0]
-        return (embedded[row] * annotators[who]).sum(1)
+        return (embedded.index_select(0, row) * annotators.index_select(0, who)).sum(1)
 
 
 class ItemModule(ConfusionModule):
@@ -165,23 +170,14 @@ class ItemModule(ConfusionModule):
 
     def confusion_of(self, X, row, who):
         """Log-probabilities (A, C, C) of answers to items `row` (A,) by annotators `who` (A,)."""
-        scores = self.log_confusion()[who]
-        parts = self.embed(X.flatten(1).to(scores.dtype))[0].tanh()[row]
-        effect = torch.bmm(parts.unsqueeze(1), self.item_effects[who]).view(scores.shape)
-        return (scores + effect).log_softmax(-1)
-
-
-def entries(matrices, annotator, label):
-    """Columns ``matrices[annotator, :, label]`` (A, C) of matrices (M, C, C), whose gradient is a sum of rows."""
-    n_classes = matrices.shape[2]
-    return matrices.transpose(1, 2).reshape(-1, matrices.shape[1]).index_select(0, annotator * n_classes + label)
+        scores = self.log_confusion().index_select(0, who)
+        parts = self.embed(X.flatten(1).to(scores.dtype))[0].tanh().index_select(0, row)
+        effects = self.item_effects.index_select(0, who)
+        scores = torch.baddbmm(scores.flatten(1).unsqueeze(1), parts.unsqueeze(1), effects).view(scores.shape)
+        return log_softmax(scores)
 
 
 class AnnotatorNet(CrowdNet):
     """`CrowdNet` whose `module_` is one of the above: what belongs to annotators is spared `weight_decay`."""
 
     undecayed = ("log_confusion*", "layer_*")
-
-    def answer_log_proba(self, log_truth, row, annotator, label, X):
-        of_answers = entries(self.module_.confusion(), annotator, label)
-        return (log_truth.index_select(0, row) + of_answers).logsumexp(-1)

@@ -8,6 +8,7 @@ from .._numerics._matrices import is_small, ragged_rows
 
 _RESIDENT_SHARE = 0.25  # largest share of the free memory of a CUDA device for the rows of a data set
 _BLOCK = 1 << 26  # bytes per copy to a device
+_AT_ONCE = 1 << 18  # bytes of rows that are taken together, for as many batches as they are
 
 
 class AnswerTable:
@@ -66,10 +67,13 @@ class AnswerRows:
         n items.
     """
 
-    nbytes = float("inf")  # a batch is made of them on the CPU, whatever the device
-
     def __init__(self, votes):
         self.starts, self.annotator, self.label = votes.starts, votes.annotator, votes.label
+
+    @property
+    def nbytes(self):
+        """Bytes of all answers."""
+        return 24 * len(self.label)
 
     def __len__(self):
         return len(self.starts) - 1
@@ -77,7 +81,17 @@ class AnswerRows:
     def __getitem__(self, rows):
         """Array (A, 3) of the row among the selected ones, the annotator and the class of every answer."""
         row, answer = ragged_rows(self.starts, rows)
-        return np.column_stack([row, self.annotator[answer], self.label[answer]]).astype(np.int64)
+        return np.stack(self._columns(row, answer), dtype=np.int64).T  # columns are contiguous
+
+    def batches(self, rows, batch_size):
+        """Arrays as above of batches of some rows, made together, which takes less time than one by one."""
+        answers = self[rows]
+        ends = np.searchsorted(answers[:, 0], np.arange(batch_size, len(rows), batch_size))
+        answers[:, 0] %= batch_size
+        return np.split(answers, ends)
+
+    def _columns(self, row, answer):
+        return row, self.annotator[answer], self.label[answer]
 
 
 class RowTable:
@@ -139,7 +153,7 @@ class Rows(Dataset):
     def __init__(self, X, *targets, dtype, device="cpu"):
         self.arrays = (X, *targets)
         self.dtype = dtype
-        if str(device).startswith("cuda"):
+        if str(device).startswith("cuda") and not any(isinstance(a, AnswerRows) for a in self.arrays):
             size = sum(a.nbytes for a in self.arrays)
             if size < _RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0]:
                 self.arrays = tuple(on_device(a, device) for a in self.arrays)
@@ -155,14 +169,27 @@ class Rows(Dataset):
         return len(self.arrays[0])
 
     def __getitem__(self, rows):
-        X, *targets = (self._take(a, rows) for a in self.arrays)
+        return next(self.batches(rows, max(1, len(rows))))
+
+    def batches(self, rows, batch_size):
+        """Yield the batches of some rows in their order; where rows are small, several batches are taken at once."""
+        row_bytes = sum(a.nbytes for a in self.arrays) // max(1, len(self))
+        at_once = max(1, _AT_ONCE // max(1, row_bytes * batch_size))
+        for block in rows.split(batch_size * at_once):
+            for X, *targets in zip(*(self._split(a, block, batch_size) for a in self.arrays), strict=True):
+                yield self.batch(X, targets)
+
+    def batch(self, X, targets):
+        """What the net is given of a batch; subclasses add to it."""
         return X.to(self.dtype), tuple(targets)
 
     @staticmethod
-    def _take(array, rows):
+    def _split(array, rows, batch_size):
         if isinstance(array, torch.Tensor):
-            return array[rows.to(array.device)]
-        return torch.from_numpy(np.asarray(array[rows.numpy()]))
+            return array[rows.to(array.device)].split(batch_size)
+        if isinstance(array, AnswerRows):
+            return [torch.from_numpy(answers) for answers in array.batches(rows.numpy(), batch_size)]
+        return torch.from_numpy(np.asarray(array[rows.numpy()])).split(batch_size)
 
 
 def on_device(array, device):
@@ -181,5 +208,4 @@ def shuffled_batches(rows, batch_size, generator):
 
     It replaces torch's DataLoader, which collates single rows; this takes longer than a training step of a small net.
     """
-    for batch in torch.randperm(len(rows), generator=generator).split(batch_size):
-        yield rows[batch]
+    yield from rows.batches(torch.randperm(len(rows), generator=generator), batch_size)

@@ -137,9 +137,9 @@ class Net(NeuralNet):
         It replaces skorch's loop, whose records and callbacks take as long as an E-step of a small net.
         """
         self.module_.train()
-        total = 0.0
+        total, at_random = 0.0, self.at_random()
         for X, targets in shuffled_batches(rows, self.batch_size, self.generator):
-            with self.at_random():
+            with at_random:
                 self.optimizer_.zero_grad()
                 loss = self.batch_loss(self.infer(X), [target.to(self.device) for target in targets], X)
                 loss.backward()

@@ -1,6 +1,7 @@
 """AggNet: a net and confusion matrices, by the joint likelihood of all answers to an item."""
 
-from .._torch._annotator_modules import AnnotatorNet, entries
+from .._torch._annotator_modules import AnnotatorNet
+from .._torch._crowd_net import entries, judged
 from ._base import ConfusionNetClassifier
 
 
@@ -10,14 +11,11 @@ class JointNet(AnnotatorNet):
     def batch_loss(self, logits, targets, X):
         answers, truth = targets
         row, annotator, label = answers.T
-        log_f = logits.log_softmax(-1)
-        evidence = log_f.index_add(0, row, entries(self.module_.confusion(), annotator, label))
-        told = truth.clamp(min=0).unsqueeze(1)
-        known = truth >= 0
-        of_item = evidence.logsumexp(-1)
-        log_likelihood = of_item.where(~known, evidence.gather(1, told).squeeze(1))
-        heard = known.index_fill(0, row, True)  # the others have the likelihood 1
-        return -(log_likelihood * heard).sum() / heard.sum().clamp(min=1)
+        log_truth, of_truth = judged(logits.log_softmax(-1), truth)
+        evidence = log_truth.index_add(0, row, entries(self.annotators(), annotator, label))
+        log_likelihood = evidence.logsumexp(-1) + of_truth  # 0 of an item of which nothing is known
+        heard = (truth >= 0).index_fill(0, row, True)
+        return -log_likelihood.sum() / heard.sum().clamp(min=1)
 
 
 class AggNetClassifier(ConfusionNetClassifier):

@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._numerics._matrices import ragged_rows
 from .._sklearn import Interval
 from .._torch._batches import AnswerRows
+from .._torch._crowd_net import mapped
 from ._base import ConfusionNetClassifier
 from ._geo_crowd_net import GeoNet
 
@@ -25,8 +25,8 @@ def rate(outlier_weight):
 class NumberedAnswers(AnswerRows):
     """`AnswerRows` with a fourth column, the position of an answer among all of them."""
 
-    def __getitem__(self, rows):
-        return np.column_stack([super().__getitem__(rows), ragged_rows(self.starts, rows)[1]])
+    def _columns(self, row, answer):
+        return *super()._columns(row, answer), answer
 
 
 class OutlierNet(GeoNet):
@@ -53,7 +53,8 @@ class OutlierNet(GeoNet):
         if self.deviations is None:
             vars(self)["deviations"] = f.new_zeros((self.n_answers, f.shape[1]))
         deviation = self.deviations[number].requires_grad_(self.module_.training)
-        clean = (f[row].unsqueeze(1) @ self.module_.confusion().exp()[annotator]).squeeze(1)
+        learnt = self.annotators()
+        clean = mapped(f, learnt.exp(), row, annotator)
         proba = (clean + deviation).clamp(min=_LEAST)
         log_answers = (proba.gather(1, label.unsqueeze(1)).squeeze(1) / proba.sum(1)).log()
         sizes = f.new_zeros(len(f)).index_add(0, row, deviation.square().sum(1))
@@ -66,7 +67,7 @@ class OutlierNet(GeoNet):
 
         if deviation.requires_grad:
             deviation.register_hook(move)
-        return (total - of_truth.sum()) / size + self.penalty(log_f)
+        return (total - of_truth.sum()) / size + self.penalty(log_f, learnt)
 
 
 def deviations_of(clean, item, label, outlier_weight):

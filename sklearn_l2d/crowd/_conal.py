@@ -9,6 +9,7 @@ from scipy.special import expit
 
 from .._sklearn import Interval
 from .._torch._annotator_modules import AnnotatorNet, CommonLayerModule
+from .._torch._crowd_net import log_proba_of, log_softmax, mapped
 from .._torch._net import logit_batches, predict_log_proba
 from ._base import CrowdNetClassifier
 from ._crowd_layer import answers_of, layer_of, layer_steps, mean_confusion
@@ -17,25 +18,30 @@ from ._crowd_layer import answers_of, layer_of, layer_steps, mean_confusion
 class CommonLayerNet(AnnotatorNet):
     """Net whose `module_` has maps of annotators and a common one, with a `fixed_share` of the latter or None."""
 
-    def answer_log_proba(self, log_truth, row, annotator, label, X):
-        module = self.module_
-        f, of_answer = log_truth.exp(), label.unsqueeze(1)
-        own = module.scores(f[row], annotator).log_softmax(-1).gather(1, of_answer).squeeze(1)
+    def annotators(self):
+        """Weights (M, C, C) of the maps of annotators, and the common one (C, C)."""
+        return self.module_.layer_weights(), self.module_.layer_common()[0]
+
+    def answer_log_proba(self, log_truth, learnt, row, annotator, label, X):
+        f, (weights, common_weights) = log_truth.exp(), learnt
+        own = log_proba_of(mapped(f, weights, row, annotator), label)
         if self.fixed_share == 0:
             return own
-        common = module.common_scores(f)[row].log_softmax(-1).gather(1, of_answer).squeeze(1)
+        log_common = log_softmax(f @ common_weights)
+        common = log_common.flatten().index_select(0, row * f.shape[1] + label)
         if self.fixed_share is not None:
             share = common.new_tensor(self.fixed_share)
             return (own + (1 - share).log()).logaddexp(common + share.log())
-        logit = module.share(X, row, annotator)
-        zero = logit.new_zeros(())
-        return (own - logit.logaddexp(zero)).logaddexp(common - (-logit).logaddexp(zero))
+        logit = self.module_.share(X, row, annotator)
+        # ln(share) is less than ln(1 - share) by the logit
+        return own.logaddexp(common + logit) - logit.logaddexp(logit.new_zeros(()))
 
-    def penalty(self, log_f):
+    def penalty(self, log_f, learnt):
         if self.fixed_share == 0:
             return 0.0
-        apart = self.module_.layer_weights() - self.module_.layer_common()
-        return -self.distance_weight * (apart.square().sum((1, 2)) + 1e-12).sqrt().sum()
+        weights, common_weights = learnt
+        apart = weights - common_weights
+        return -self.distance_weight * apart.flatten(1).norm(dim=1).sum()
 
 
 def shares_of(net, X):

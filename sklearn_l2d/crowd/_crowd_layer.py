@@ -9,6 +9,7 @@ from scipy.special import softmax
 from .._numerics._matrices import row_chunks
 from .._sklearn import StrOptions
 from .._torch._annotator_modules import AnnotatorNet, LayerModule
+from .._torch._crowd_net import log_proba_of
 from .._torch._net import predict_log_proba
 from ._base import CrowdNetClassifier, steps
 
@@ -18,9 +19,11 @@ _SLOWER = 0.03
 class LayerNet(AnnotatorNet):
     """Net whose `module_` maps probabilities of the truth to logits of answers."""
 
-    def answer_log_proba(self, log_truth, row, annotator, label, X):
-        scores = self.module_.scores(log_truth[row].exp(), annotator)
-        return scores.log_softmax(-1).gather(1, label.unsqueeze(1)).squeeze(1)
+    def annotators(self):
+        return self.module_.maps()
+
+    def answer_log_proba(self, log_truth, learnt, row, annotator, label, X):
+        return log_proba_of(self.module_.scores(log_truth.exp(), learnt, row, annotator), label)
 
 
 def layer_steps(votes, batch_size):

@@ -5,31 +5,23 @@ from typing import ClassVar
 
 from .._sklearn import Interval, StrOptions
 from .._torch._annotator_modules import AnnotatorNet
+from .._torch._crowd_net import LogVolume
 from ._base import ConfusionNetClassifier
 
 _FLOOR = 0.01  # of the eigenvalues of a Gram matrix
 
 
-def log_volume(gram):
-    """Log-determinant of a Gram matrix (C, C), a tensor, with a floor."""
-    floor = gram.new_full((len(gram),), _FLOOR).diag()
-    return (gram + floor).slogdet().logabsdet
-
-
 class GeoNet(AnnotatorNet):
     """Net whose loss prefers a large `volume`, with a `volume_weight`."""
 
-    def penalty(self, log_f):
+    def penalty(self, log_f, learnt):
         if self.volume is None:
             return 0.0
         if self.volume == "F":
-            f = log_f.exp()
-            gram = f.T @ f * (f.shape[1] / len(f))
+            rows, scale = log_f.exp(), log_f.shape[1] / len(log_f)
         else:
-            confusion = self.module_.confusion().exp()
-            flat = confusion.transpose(0, 1).flatten(1)
-            gram = flat @ flat.T / max(1, len(confusion))
-        return -self.volume_weight * log_volume(gram)
+            rows, scale = learnt.exp().movedim(-1, 0).flatten(0, 1), 1 / max(1, len(learnt))
+        return -self.volume_weight * LogVolume.apply(rows, scale, _FLOOR)
 
 
 class GeoCrowdNet(ConfusionNetClassifier):

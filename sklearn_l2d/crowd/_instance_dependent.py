@@ -10,6 +10,7 @@ from scipy.special import softmax
 from .._numerics._matrices import row_chunks
 from .._sklearn import Interval
 from .._torch._annotator_modules import AnnotatorNet, ItemModule
+from .._torch._crowd_net import own_entries
 from .._torch._net import logit_batches, predict_log_proba
 from ._base import ConfusionNetClassifier, steps
 
@@ -17,27 +18,27 @@ from ._base import ConfusionNetClassifier, steps
 class ItemNet(AnnotatorNet):
     """Net whose `module_` has a confusion matrix for every answer, with a `trace_weight` on their diagonals."""
 
-    def answer_log_proba(self, log_truth, row, annotator, label, X):
-        if not self.n_components:
-            return super().answer_log_proba(log_truth, row, annotator, label, X)
-        log_confusion = self.module_.confusion_of(X, row, annotator)
-        place = label.view(-1, 1, 1).expand(-1, log_confusion.shape[1], 1)
-        of_label = log_confusion.gather(2, place).squeeze(2)
-        return (log_truth[row] + of_label).logsumexp(-1) - self.trace_weight * mean_diagonal(log_confusion)
+    def annotators(self):
+        return None if self.n_components else super().annotators()
 
-    def penalty(self, log_f):
+    def answer_log_proba(self, log_truth, learnt, row, annotator, label, X):
+        if learnt is not None:
+            return super().answer_log_proba(log_truth, learnt, row, annotator, label, X)
+        log_confusion = self.module_.confusion_of(X, row, annotator)
+        joint = log_truth.index_select(0, row) + own_entries(log_confusion, label)
+        return joint.logsumexp(-1) - self.trace_weight * mean_diagonal(log_confusion)
+
+    def penalty(self, log_f, learnt):
         return (
             0.0
-            if self.n_components
-            else self.trace_weight
-            * mean_diagonal(self.module_.confusion()).sum()
-            / max(1, len(self.module_.log_confusion.start))
+            if learnt is None
+            else self.trace_weight * mean_diagonal(learnt).sum() / max(1, len(self.module_.log_confusion.start))
         )
 
 
 def mean_diagonal(log_confusion):
     """Mean diagonal entries of matrices (..., C, C) of log-probabilities."""
-    return log_confusion.exp().diagonal(dim1=-2, dim2=-1).mean(-1)
+    return log_confusion.diagonal(dim1=-2, dim2=-1).exp().mean(-1)
 
 
 def scores_of(net, X):

@@ -6,7 +6,8 @@ import numpy as np
 from scipy.special import softmax
 
 from .._numerics._crowd_em import answer_matrix, count_answers_of, vote_shares
-from .._torch._annotator_modules import AnnotatorNet, ConfusionModule, entries
+from .._torch._annotator_modules import AnnotatorNet, ConfusionModule
+from .._torch._crowd_net import entries
 from .._torch._net import predict_log_proba
 from ._base import ConfusionNetClassifier, average_prior, steps
 
@@ -27,10 +28,10 @@ class AgreementNet(AnnotatorNet):
         votes = log_prior.expand_as(log_f).index_add(0, row, entries(self.module_.log_confusion(), annotator, label))
         known = truth >= 0
         of_truth = log_f.gather(1, truth.clamp(min=0).unsqueeze(1)).squeeze(1) * known
-        heard = known.new_zeros(len(known)).index_fill(0, row, True)
-        # ln sum_c f_c(item) g_c(votes) / prior_c for every item and the votes on every item
-        pairs = (log_f[heard] - log_prior).unsqueeze(1) + votes[heard].log_softmax(-1)
-        agreement = pairs.logsumexp(-1)
+        heard = known.new_zeros(len(known)).index_fill(0, row, True).nonzero().squeeze(1)
+        # ln sum_c f_c(item) g_c(votes) / prior_c for every item and the votes on every item; classes are the first axis
+        of_item, of_votes = (part.index_select(0, heard).T for part in (log_f - log_prior, votes.log_softmax(-1)))
+        agreement = (of_item.unsqueeze(2) + of_votes.unsqueeze(1)).logsumexp(0)
         same = agreement.diagonal()
         n_others = max(1, len(same) * (len(same) - 1))
         others = (agreement.exp().sum() - same.exp().sum()) / n_others

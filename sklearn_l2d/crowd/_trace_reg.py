@@ -11,8 +11,8 @@ from ._base import ConfusionNetClassifier
 class TraceNet(AnnotatorNet):
     """Net whose loss has a `trace_weight` on the mean diagonal entry of the confusion matrices."""
 
-    def penalty(self, log_f):
-        diagonal = self.module_.confusion().exp().diagonal(dim1=-2, dim2=-1)
+    def penalty(self, log_f, learnt):
+        diagonal = learnt.diagonal(dim1=-2, dim2=-1).exp()
         return self.trace_weight * diagonal.sum() / max(1, diagonal.numel())
 
 

@@ -34,8 +34,8 @@ class AugmentedRows(Rows):
         super().__init__(X, codes, weight, **settings)
         self.views, self.rng = views, rng
 
-    def __getitem__(self, rows):
-        X, given = super().__getitem__(rows)
+    def batch(self, X, targets):
+        X, given = super().batch(X, targets)
         first, second = (X.new_tensor(augment(X.numpy(), view, name, self.rng)) for name, view in self.views)
         return first, (*given, second)
 
@@ -55,8 +55,8 @@ class MixedRows(AugmentedRows):
         super().__init__(*args, **settings)
         self.mixing = mixing
 
-    def __getitem__(self, rows):
-        X, targets = super().__getitem__(rows)
+    def batch(self, X, targets):
+        X, targets = super().batch(X, targets)
         share = self.rng.beta(self.mixing, self.mixing, len(X)) if self.mixing > 0 else np.ones(len(X))
         return X, (*targets, X.new_tensor(np.maximum(share, 1 - share)))
 

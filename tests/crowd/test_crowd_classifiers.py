@@ -263,9 +263,8 @@ def test_a_classifier_without_weights_is_refused(crowd):
 
 def penalty(volume, f, confusion):
     """Penalty of GeoCrowdNet for probabilities (n, C) of a classifier and confusion matrices (M, C, C)."""
-    stand_in = SimpleNamespace(confusion=lambda: torch.from_numpy(confusion).log())
-    net = SimpleNamespace(volume=volume, volume_weight=1.0, module_=stand_in)
-    return float(GeoNet.penalty(net, torch.from_numpy(f).log()))
+    net = SimpleNamespace(volume=volume, volume_weight=1.0)
+    return float(GeoNet.penalty(net, torch.from_numpy(f).log(), torch.from_numpy(confusion).log()))
 
 
 @pytest.mark.parametrize("volume", ["F", "W"])
