@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from torch import nn
 
 from sklearn_l2d import AnnotatorLDA
+from sklearn_l2d._numerics._concentration import weight_prior
 from sklearn_l2d._numerics._mixture_weights import weight_deviations
 from sklearn_l2d.cluster._annotation_net import AnnotationNet
 from sklearn_l2d.cluster._learnt_settings import peak
@@ -458,6 +459,28 @@ def test_as_many_clusters_as_the_votes_need(kind, most):
     assert_array_equal(restored.predict_annotation_proba(X), lda.predict_annotation_proba(X))
     restored.set_params(warm_start=True, max_epochs=2).fit(X[:300], counts[:300])
     assert restored.transform(X).shape == (400, 2)
+
+
+def test_what_is_left_learns_from_all_votes():
+    """Six clusters can afford eight votes of an item; the two that are left can afford all twenty."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 2))
+    first = rng.binomial(20, rng.beta(0.5, 0.2, size=200))  # of the votes, by one office; the others by the other one
+    counts = np.zeros((200, 4))
+    counts[np.arange(200), (X[:, 0] > 0).astype(int)] = first
+    counts[np.arange(200), (X[:, 0] > 0) + 2] = 20 - first
+    lda = make_lda(n_clusters=6, weight_concentration_prior_type="dirichlet_process", **MOST).fit(X, counts)
+    assert len(lda.alpha_) == 2
+    prior = weight_prior("dirichlet_process", 1 / 6, 6.0)
+
+    def log_posterior(alpha):
+        model = pickle.loads(pickle.dumps(lda))
+        model.alpha_ = alpha
+        return model.score(X, counts) * counts.sum() + prior(alpha)[0]
+
+    best = log_posterior(lda.alpha_)
+    for which in ([0.98, 1], [1, 0.98], [1.02, 1], [1, 1.02], [0.98, 0.98], [1.02, 1.02]):
+        assert log_posterior(lda.alpha_ * which) < best
 
 
 def test_a_concentration_near_zero_leaves_one_cluster():
