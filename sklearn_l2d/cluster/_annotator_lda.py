@@ -242,9 +242,9 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
     momentum : float, default=0.9
         Momentum of "sgd". It takes the place of the moving average of online EM.
 
-    weight_decay : float or "auto", default=0.015
+    weight_decay : float or "auto", default="auto"
         L2 penalty, averaged over the behaviours: K behaviours that answer alike have the penalty of one. With "auto",
-        `fit` takes the one from .003 to .03 with which a consensus net that has seen the votes of nine tenths of the
+        `fit` takes the one from .003 to .02 with which a consensus net that has seen the votes of nine tenths of the
         items predicts those of the others best, and `partial_fit` takes .015.
 
     batch_size : int, default=128
@@ -403,7 +403,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         optimizer="sgd",
         lr=0.1,
         momentum=0.9,
-        weight_decay=0.015,
+        weight_decay="auto",
         batch_size=128,
         max_epochs=60,
         max_e_steps=20,

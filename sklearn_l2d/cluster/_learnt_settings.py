@@ -10,7 +10,7 @@ from .._torch._modules import Behaviours, ensemble_for
 from .._torch._net import build_net, predict_batches, train
 from ._annotation_net import AnnotationNet, build_annotation_net, gather, keep_behaviours, set_alpha
 
-_PENALTIES = np.geomspace(0.003, 0.03, 6)  # that "auto" tries
+_PENALTIES = np.geomspace(0.003, 0.02, 5)  # that "auto" tries
 USUAL_PENALTY = 0.015  # where there is nothing to choose by: in streams, and for a handful of items
 
 
