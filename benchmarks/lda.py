@@ -1,6 +1,7 @@
 """Figures of `AnnotatorLDA`, each beside its simplest rivals, and its speed as ratios.
 
     python benchmarks/lda.py [TABLE ...] [--seeds 10] > benchmarks/results/lda.md
+    python benchmarks/lda.py pairs --first-seed 100 --seeds 20  # the other draws of the pairs
 
 The real sets are found through SKLEARN_L2D_DATA. Seeds 0 to 9 are reported; the default parameters were tuned on
 seeds from 100 upwards.
