@@ -438,17 +438,21 @@ def checks(seeds):
     rows = []
     for dtype in ("float64", "float32"):
         settings = {"max_epochs": 5, "n_consensus_epochs": 2, "n_anchor_epochs": 2, "hidden_layer_sizes": (8,)}
-        results = check_estimator(AnnotatorLDA(dtype=dtype, random_state=0, **settings), on_fail=None)
-        by_status = {s: [r["check_name"] for r in results if r["status"] == s] for s in ("passed", "skipped", "failed")}
+        lda = AnnotatorLDA(dtype=dtype, random_state=0, **settings)
+        results = check_estimator(lda, expected_failed_checks=EXPECTED, on_fail=None)
+        statuses = "passed", "skipped", "xfail", "failed"
+        by_status = {s: [r["check_name"] for r in results if r["status"] == s] for s in statuses}
         failed = by_status["failed"]
         allowed = 0 if dtype == "float64" else 1
         rows.append(
-            [dtype, len(by_status["passed"]), len(by_status["skipped"]), ", ".join(failed) or "none",
-             yes(len(failed) <= allowed)]
+            [dtype, len(by_status["passed"]), len(by_status["skipped"]), ", ".join(by_status["xfail"]) or "none",
+             ", ".join(failed) or "none", yes(len(failed) <= allowed)]
         )  # fmt: skip
-    table("Estimator checks of scikit-learn", ["dtype", "passed", "skipped", "failed", "reached"], rows)
+    columns = ["dtype", "passed", "skipped", "expected to fail", "failed", "reached"]
+    table("Estimator checks of scikit-learn", columns, rows)
 
 
+EXPECTED = {"check_sample_weight_equivalence_on_dense_data": "an item twice is in two batches, or twice in one"}
 STARTS = ("consensus", "random")
 N_DRAWS = 11  # of identified items: one of them says little of six people
 
