@@ -1,6 +1,7 @@
 """Figures of `AnnotatorLDA`, each beside its simplest rivals, and its speed as ratios.
 
     python benchmarks/lda.py [TABLE ...] [--seeds 10] > benchmarks/results/lda.md
+    python benchmarks/lda.py pairs --first-seed 100 --seeds 20  # the other draws of the pairs
 
 The real sets are found through SKLEARN_L2D_DATA. Seeds 0 to 9 are reported; the default parameters were tuned on
 seeds from 100 upwards.
@@ -67,46 +68,58 @@ def pairs(seeds):
     for seed in seeds:
         X, y, roster, anonymous, pool = digits_roster(make_expert_pairs, seed, n_anonymous=1197)
         counts = to_counts(roster.annotations[anonymous], classes=roster.classes)
-        # the penalty of the digits' prototype beside the default, which suits all sets together
         settings = (
-            (2, {"weight_decay": 0.01}),
             (2, {}),
-            (2, {"weight_decay": "auto"}),
+            (2, {"weight_decay": 0.015}),
+            (2, {"weight_decay": 0.005}),
             (3, {"init": "random"}),
             (1, {}),
         )
-        consensus, default, auto, random, one = (fit(K, seed, X[anonymous], counts, **kw) for K, kw in settings)
+        default, more, less, random, one = (fit(K, seed, X[anonymous], counts, **kw) for K, kw in settings)
         row = []
         for same_items in (False, True):
-            kept = sample_identified(roster.annotations[pool], 100, same_items=same_items, random_state=seed)
-            weights = consensus.transform(X[pool], kept)
-            groupings = {
-                "consensus start, K=2, weight decay .01": weights.argmax(1),
-                "the same, maximum likelihood": likeliest(consensus, X[pool], kept).argmax(1),
-                "consensus start, K=2, all defaults": default.predict(X[pool], kept),
-                "consensus start, K=2, automatic weight decay": auto.predict(X[pool], kept),
-                "random start, K=3": random.predict(X[pool], kept),
-                "one-net agreement": halves(net_agreement(one, X[pool], kept)),
-                "majority agreement": halves(majority_agreement(kept, len(roster.classes))),
-                "accuracy on the N' rows": halves(accuracy(kept, y[pool])),
-                "consensus start, equal thirds": np.argsort(np.argsort(-weights[:, 0])) // 2,
-            }
-            for score in (adjusted_rand_score, adjusted_mutual_info_score):
-                row.append([score(roster.groups, found) for found in groupings.values()])
-        figures.append(row)
-    means = np.mean(figures, axis=0)
-    rows = [[name, *values, ""] for name, values in zip(groupings, means.T, strict=True)]
+            for draw in range(N_DRAWS):
+                kept = sample_identified(
+                    roster.annotations[pool], 100, same_items=same_items, random_state=seed + 1000 * draw
+                )
+                weights = default.transform(X[pool], kept)
+                groupings = {
+                    "consensus start, K=2, all defaults": weights.argmax(1),
+                    "the same, maximum likelihood": likeliest(default, X[pool], kept).argmax(1),
+                    "consensus start, K=2, weight decay .015": more.predict(X[pool], kept),
+                    "consensus start, K=2, weight decay .005": less.predict(X[pool], kept),
+                    "random start, K=3": random.predict(X[pool], kept),
+                    "one-net agreement": halves(net_agreement(one, X[pool], kept)),
+                    "majority agreement": halves(majority_agreement(kept, len(roster.classes))),
+                    "accuracy on the N' rows": halves(accuracy(kept, y[pool])),
+                    "consensus start, equal thirds": np.argsort(np.argsort(-weights[:, 0])) // 2,
+                }
+                for score in (adjusted_rand_score, adjusted_mutual_info_score):
+                    row.append([score(roster.groups, found) for found in groupings.values()])
+        figures.append(np.reshape(row, (2, N_DRAWS, 2, -1)))
+    figures = np.array(figures)  # seeds, items, draws, scores, groupings
+    first, all_draws = figures[:, :, 0].mean(0), figures[:, :, :, 0].mean(2)
+    spread = all_draws.std(0, ddof=1) / np.sqrt(len(seeds))
+    rows = []
+    for place, name in enumerate(groupings):
+        cells = [
+            f"{mean:.3f} ± {error:.3f}"
+            for mean, error in zip(all_draws.mean(0)[:, place], spread[:, place], strict=True)
+        ]
+        rows.append([name, *first[0, :, place], *first[1, :, place], *cells, ""])
     for row in (0, 2, 3):
-        rows[row][-1] = " / ".join(map(verdict, means[[0, 2], row], [0.39, 0.35]))
+        rows[row][-1] = " / ".join(map(verdict, first[:, 0, row], [0.39, 0.35]))
     table(
         f"Digits, three pairs, N'=100, seeds {seeds[0]} to {seeds[-1]}: two labels allow at most .444 / .615. "
-        "ARI must reach .39 with different and .35 with the same items",
+        f"ARI must reach .39 with different and .35 with the same items. Last, mean ARI of {N_DRAWS} draws of items",
         [
             "hard clusters by",
             "ARI, different items",
             "AMI, different items",
             "ARI, same items",
             "AMI, same items",
+            "draws, different",
+            "draws, same",
             "reached",
         ],
         rows,
@@ -122,7 +135,7 @@ def cue(seeds):
         rng = np.random.default_rng(seed)
         held_out = shapes_apart(shape, rng)
         counts = to_counts(annotations[~held_out], classes=np.arange(n_classes))
-        settings = ((2, {}), (2, {"init": "random"}), (1, {}), (2, {"weight_decay": "auto"}))
+        settings = ((2, {}), (2, {"init": "random"}), (1, {}), (2, {"weight_decay": 0.015}))
         models = [fit(K, seed, X[~held_out], counts, **kw) for K, kw in settings]
         linear = LogisticRegression(C=0.01, max_iter=500).fit(X[~held_out], counts.argmax(1))
         row = []
@@ -134,7 +147,7 @@ def cue(seeds):
                     "consensus start": models[0].predict(*test),
                     "the same, maximum likelihood": likeliest(models[0], *test).argmax(1),
                     "the same, one pseudo-label each": drawn_to_average(models[0], *test).argmax(1),
-                    "consensus start, automatic weight decay": models[3].predict(*test),
+                    "consensus start, weight decay .015": models[3].predict(*test),
                     "random start": models[1].predict(*test),
                     "one-net agreement": halves(net_agreement(models[2], *test)),
                     "logistic regression agreement": halves(linear_agreement(linear, *test, n_classes)),
@@ -310,7 +323,8 @@ def epochs(seeds):
     rows = []
     for n_distinct, n_classes, bound in ((2, 10, 1.25), (6, 100, 1.6)):
         X, counts = synthetic_counts(40_000, 128, n_distinct, n_classes, seeds[0])
-        lda = AnnotatorLDA(3, init="random", batch_size=256, max_epochs=1, random_state=0).fit(X, counts)
+        settings = {"init": "random", "weight_decay": 0.015, "batch_size": 256, "max_epochs": 1}
+        lda = AnnotatorLDA(3, **settings, random_state=0).fit(X, counts)
         lda.net_.random = OwnRandom(own_generator(0))  # a training is over with its fit
         data = Rows(X, *sparse_counts(counts), dtype=torch.float32)
         ratio, ours, plain = cpu_ratio(
@@ -424,18 +438,23 @@ def checks(seeds):
     rows = []
     for dtype in ("float64", "float32"):
         settings = {"max_epochs": 5, "n_consensus_epochs": 2, "n_anchor_epochs": 2, "hidden_layer_sizes": (8,)}
-        results = check_estimator(AnnotatorLDA(dtype=dtype, random_state=0, **settings), on_fail=None)
-        by_status = {s: [r["check_name"] for r in results if r["status"] == s] for s in ("passed", "skipped", "failed")}
+        lda = AnnotatorLDA(dtype=dtype, random_state=0, **settings)
+        results = check_estimator(lda, expected_failed_checks=EXPECTED, on_fail=None)
+        statuses = "passed", "skipped", "xfail", "failed"
+        by_status = {s: [r["check_name"] for r in results if r["status"] == s] for s in statuses}
         failed = by_status["failed"]
         allowed = 0 if dtype == "float64" else 1
         rows.append(
-            [dtype, len(by_status["passed"]), len(by_status["skipped"]), ", ".join(failed) or "none",
-             yes(len(failed) <= allowed)]
+            [dtype, len(by_status["passed"]), len(by_status["skipped"]), ", ".join(by_status["xfail"]) or "none",
+             ", ".join(failed) or "none", yes(len(failed) <= allowed)]
         )  # fmt: skip
-    table("Estimator checks of scikit-learn", ["dtype", "passed", "skipped", "failed", "reached"], rows)
+    columns = ["dtype", "passed", "skipped", "expected to fail", "failed", "reached"]
+    table("Estimator checks of scikit-learn", columns, rows)
 
 
+EXPECTED = {"check_sample_weight_equivalence_on_dense_data": "an item twice is in two batches, or twice in one"}
 STARTS = ("consensus", "random")
+N_DRAWS = 11  # of identified items: one of them says little of six people
 
 
 ACCURACY = (pairs, cue, hundred, labelme, music, specialists, suggest, numbers)

@@ -87,7 +87,7 @@ def interrupt(crowd):
 
         return Interrupted(4, n_outputs)
 
-    lda = AnnotatorLDA(n_clusters=1, module=module, batch_size=60, max_epochs=5)
+    lda = AnnotatorLDA(n_clusters=1, module=module, weight_decay=0.015, batch_size=60, max_epochs=5)
     return lambda: partial_survey(lda, crowd)
 
 

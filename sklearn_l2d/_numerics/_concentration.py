@@ -32,6 +32,11 @@ class CastTerms(NamedTuple):
     weight: np.ndarray
 
 
+def whole_rows(votes):
+    """Items (n,) that have votes (n, D), all of them in whole numbers."""
+    return (votes.sum(1) > 0) & (votes == np.round(votes)).all(1)
+
+
 def exact_votes(votes, n_components, rng):
     """Items and votes of them whose exact likelihood is affordable, drawn at random where there are too many.
 
@@ -56,8 +61,7 @@ def exact_votes(votes, n_components, rng):
     most = 1
     while n_exact_terms(most + 1, n_components) <= _MAX_ITEM_TERMS and most < MAX_TERMS:
         most += 1
-    able = (votes.sum(1) > 0) & (votes == np.round(votes)).all(1)
-    items = rng.permutation(np.flatnonzero(able))[:MAX_ITEMS]
+    items = rng.permutation(np.flatnonzero(whole_rows(votes)))[:MAX_ITEMS]
     totals = np.minimum(votes[items].sum(1).astype(int), most)
     distinct, place = np.unique(totals, return_inverse=True)
     terms = np.array([n_exact_terms(int(total), n_components) for total in distinct], dtype=int)[place]

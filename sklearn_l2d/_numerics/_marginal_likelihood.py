@@ -128,17 +128,19 @@ def expand(factors, drawn):
     """
     n_items, n_votes, n_components = factors.shape
     unit = np.eye(n_components, dtype=int)
-    cast, weight, log_total = np.zeros((1, n_components), dtype=int), np.ones((n_items, 1)), np.zeros(n_items)
+    cast, weight, log_total = np.zeros((1, n_components), dtype=int), np.ones((1, n_items)), np.zeros(n_items)
+    by_vote = np.ascontiguousarray(factors.transpose(1, 2, 0))  # terms are moved by rows, which is twice as fast
     for vote in range(n_votes):
         n_terms, share = n_exact_terms(vote + 1, n_components), drawn(cast, vote)
-        grown, grown_cast = np.zeros((n_items, n_terms)), np.empty((n_terms, n_components), dtype=int)
+        grown, grown_cast = np.zeros((n_terms, n_items)), np.empty((n_terms, n_components), dtype=int)
         for k in range(n_components):
             place = _rank(cast + unit[k])
             grown_cast[place] = cast + unit[k]
-            grown[:, place] += weight * share[:, k] * factors[:, vote, k, None]
-        total = grown.sum(1, keepdims=True)  # kept apart, so that many votes do not underflow
-        cast, weight, log_total = grown_cast, grown / total, log_total + np.log(total[:, 0])
-    return cast, weight, log_total
+            grown[place] += weight * by_vote[vote, k] * share[:, k, None]
+        total = grown.sum(0)  # kept apart, so that many votes do not underflow
+        grown /= total
+        cast, weight, log_total = grown_cast, grown, log_total + np.log(total)
+    return cast, weight.T, log_total
 
 
 def _rank(cast):

@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._numerics._concentration import cast_terms, learn_concentration, needed
+from .._numerics._concentration import cast_terms, exact_votes, learn_concentration, needed
 from .._torch._modules import Behaviours, ensemble_for
 from .._torch._net import build_net, predict_batches, train
 from ._annotation_net import AnnotationNet, build_annotation_net, gather, keep_behaviours, set_alpha
 
-_PENALTIES = np.geomspace(0.003, 0.03, 6)  # that "auto" tries
+_PENALTIES = np.geomspace(0.003, 0.02, 5)  # that "auto" tries
 USUAL_PENALTY = 0.015  # where there is nothing to choose by: in streams, and for a handful of items
 
 
@@ -56,9 +56,7 @@ class AlphaLearner(NamedTuple):
     Attributes
     ----------
     X, labels, votes : ndarrays
-        Items whose exact likelihood is affordable, as in `TrainingData`.
-    share : float
-        Of all votes, those of these items.
+        As in `TrainingData`.
     prior : callable
         Prior of the concentration, as that of `learn_concentration`.
     least : float or None
@@ -68,21 +66,25 @@ class AlphaLearner(NamedTuple):
     X: np.ndarray
     labels: np.ndarray
     votes: np.ndarray
-    share: float
     prior: object
     least: float | None
 
     def update(self, net):
-        """Learn the concentration of a net, and drop the behaviours that the votes do not need; returns the others."""
+        """Learn the concentration of a net, and drop the behaviours that the votes do not need; returns the others.
+
+        The exact likelihood of a few behaviours can afford more votes of an item than that of many, and says more.
+        """
+        items, votes = exact_votes(self.votes, len(net.alpha), np.random.default_rng(0))
+        X, labels, share = self.X[items], self.labels[items], votes.sum() / self.votes.sum()
         log_f = [
-            gather(log_proba, net.tensor(self.labels[rows])).cpu().numpy()
-            for rows, log_proba in predict_batches(net.module_.members, self.X, net.device)
+            gather(log_proba, net.tensor(labels[rows])).cpu().numpy()
+            for rows, log_proba in predict_batches(net.module_.members, X, net.device)
         ]
-        terms = cast_terms(np.concatenate(log_f), self.votes)
+        terms = cast_terms(np.concatenate(log_f), votes)
         alpha, _ = learn_concentration(terms, self.prior, net.alpha)
         kept = np.arange(len(alpha))
         if self.least is not None:
-            kept, alpha = needed(terms, self.prior, alpha, self.least * self.share)
+            kept, alpha = needed(terms, self.prior, alpha, self.least * share)
             if len(kept) < len(net.alpha):
                 keep_behaviours(net, kept)
         set_alpha(net, alpha)

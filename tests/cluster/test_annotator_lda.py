@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from torch import nn
 
 from sklearn_l2d import AnnotatorLDA
+from sklearn_l2d._numerics._concentration import weight_prior
 from sklearn_l2d._numerics._mixture_weights import weight_deviations
 from sklearn_l2d.cluster._annotation_net import AnnotationNet
 from sklearn_l2d.cluster._learnt_settings import peak
@@ -460,6 +461,28 @@ def test_as_many_clusters_as_the_votes_need(kind, most):
     assert restored.transform(X).shape == (400, 2)
 
 
+def test_what_is_left_learns_from_all_votes():
+    """Six clusters can afford eight votes of an item; the two that are left can afford all twenty."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 2))
+    first = rng.binomial(20, rng.beta(0.5, 0.2, size=200))  # of the votes, by one office; the others by the other one
+    counts = np.zeros((200, 4))
+    counts[np.arange(200), (X[:, 0] > 0).astype(int)] = first
+    counts[np.arange(200), (X[:, 0] > 0) + 2] = 20 - first
+    lda = make_lda(n_clusters=6, weight_concentration_prior_type="dirichlet_process", **MOST).fit(X, counts)
+    assert len(lda.alpha_) == 2
+    prior = weight_prior("dirichlet_process", 1 / 6, 6.0)
+
+    def log_posterior(alpha):
+        model = pickle.loads(pickle.dumps(lda))
+        model.alpha_ = alpha
+        return model.score(X, counts) * counts.sum() + prior(alpha)[0]
+
+    best = log_posterior(lda.alpha_)
+    for which in ([0.98, 1], [1, 0.98], [1.02, 1], [1, 1.02], [0.98, 0.98], [1.02, 1.02]):
+        assert log_posterior(lda.alpha_ * which) < best
+
+
 def test_a_concentration_near_zero_leaves_one_cluster():
     X, counts = offices(4)
     settings = {"weight_concentration_prior_type": "dirichlet_process", **MOST}
@@ -766,13 +789,13 @@ def test_the_penalty_is_that_of_the_best_of_nets_that_are_trained_one_by_one(cro
         auto.fit(crowd.X, crowd.counts)
     seed = np.random.RandomState(4).randint(2**31 - 1)
     held_out = np.isin(np.arange(120), np.random.default_rng(seed).permutation(120)[:12])
-    rest, penalties, scores = np.where(held_out[:, None], 0, crowd.counts), 0.003 * 10 ** (np.arange(6) / 5), []
+    rest, penalties, scores = np.where(held_out[:, None], 0, crowd.counts), np.geomspace(0.003, 0.02, 5), []
     for penalty in penalties:
         alone = make_lda(1, weight_decay=penalty, max_epochs=15, **settings, random_state=4).fit(crowd.X, rest)
         scores.append(alone.score(crowd.X[held_out], crowd.counts[held_out]))
     best = np.argmax(scores)
     expected = np.log(penalties[best])
-    if 0 < best < 5:
+    if 0 < best < 4:
         curve = np.polyfit(np.log(penalties[best - 1 : best + 2]), scores[best - 1 : best + 2], 2)
         expected = -curve[1] / (2 * curve[0])
     assert_allclose(np.log(auto.weight_decay_), expected, atol=1e-3)
