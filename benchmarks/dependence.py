@@ -257,7 +257,7 @@ def asking(seeds):
             for least, of_people in ((np.inf, "one Beta"), (enough, "one or two")):
                 for key, spread, difficulties in (
                     ("one correlation, no prior", np.inf, (0.0,)),
-                    ("one correlation", _SPREAD, (0.0,)),
+                    ("a correlation near 0", _SPREAD, (0.0,)),
                     ("correlation and difficulty", _SPREAD, tried),
                 ):
                     _answer_model._ENOUGH_EXPERTS, _fusion._SPREAD, _fusion._DIFFICULTIES = least, spread, difficulties
