@@ -1,8 +1,8 @@
 """How people answer given the truth: the probabilities of their answers, learnt from answers to items of known truth.
 
 The model is that of Dawid & Skene (1979): given the true class of an item, the answer of an expert follows the expert's
-own row of probabilities for that class. A row has a Dirichlet prior around the row of somebody who is right with a
-certain probability and whose wrong answers are those of the whole roster.
+own row of probabilities for that class. The right answer of a row has a Beta prior around the accuracy of the expert,
+and its wrong answers a Dirichlet prior around those of the whole roster; how far people differ in each is learnt apart.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 from scipy.sparse import csr_array
-from scipy.special import betaln, digamma, expit, gammaln, logit, logsumexp, softmax
+from scipy.special import betaln, digamma, expit, gammaln, logit, logsumexp, softmax, xlogy
 
 from ._difficulty import Told
 from ._matrices import log_sum_exp, rows_of
@@ -66,10 +66,10 @@ class People(NamedTuple):
 class AnswerModel(NamedTuple):
     """Probabilities of the answers of M experts, given each of C classes.
 
-    The row of an expert for a true class is ``(own + strength * prior) / (seen + strength)``. The prior row holds
-    `accuracy` at the true class and divides the rest among the other classes as the `wrong` answers of the roster. Rows
-    are never built: the memory is that of three arrays (M, C), one (C, C), and one number for each triple of expert,
-    answer and true class that was seen.
+    The row of an expert for a true class holds ``(right + strength * accuracy) / (seen + strength)`` at this class. It
+    divides the rest among the others as ``own + wrong_strength * wrong``, where `wrong` are the wrong answers of the
+    roster. Rows are never built: the memory is that of three arrays (M, C), one (C, C), and one number for each triple
+    of expert, answer and true class that was seen.
 
     Attributes
     ----------
@@ -78,13 +78,15 @@ class AnswerModel(NamedTuple):
     right, seen : ndarrays of shape (n_experts, n_classes)
         Right answers and answers per true class.
     accuracy : ndarray of shape (n_experts, n_classes)
-        Probability of the right answer in the prior row of a true class.
+        Probability of the right answer before any to a true class.
     errors : ndarray of shape (n_classes, n_classes)
         Wrong answers of the roster per true class (row), 0 on the diagonal.
     error_strength : float
         Number of answers, spread evenly over the wrong ones, that join `errors`.
     strength : float
-        Number of answers that a prior row counts as.
+        Number of answers that `accuracy` counts as.
+    wrong_strength : float
+        Number of wrong answers of an expert to a class that those of the roster count as.
     people : People
         Prior of the accuracy of an expert over all classes.
     offset : ndarray of shape (n_classes,)
@@ -100,6 +102,7 @@ class AnswerModel(NamedTuple):
     errors: np.ndarray
     error_strength: float
     strength: float
+    wrong_strength: float
     people: People
     offset: np.ndarray
     share: float
@@ -119,8 +122,9 @@ def fit_answer_model(item, expert, label, n_experts, truth, shape=None):
     """Learn how experts answer from their answers to items whose truth is known, or has a distribution.
 
     All strengths maximise the marginal likelihood of the answers (empirical Bayes): the accuracy of an expert has a
-    Beta prior around that of the roster, the rows and the wrong answers of the roster have Dirichlet priors. Classes
-    differ in difficulty, and experts are of two kinds, only if the marginal likelihood says so.
+    Beta prior around that of the roster, and the accuracy in a class one around that of the expert; the wrong answers
+    of the expert and of the roster have Dirichlet priors. Classes differ in difficulty, and experts are of two kinds,
+    only if the marginal likelihood says so.
 
     Parameters
     ----------
@@ -150,15 +154,19 @@ def fit_counts(own, right, seen):
     errors = pooled * (1 - np.eye(n_classes))
     made = errors > 0
     error_strength = dirichlet_strength(_evenly(n_classes)[made], errors[made], errors.sum(1))[1]
+    answer = rows_of(own) % n_classes
+    made = (answer != own.indices) & (own.data > 0)
+    prior = _shrunken_errors(errors, error_strength)[own.indices[made], answer[made]]
+    wrong_strength = dirichlet_strength(prior, own.data[made], (seen - right).ravel())[1]
     people = fit_people(right.sum(1), seen.sum(1))
     easy = (pooled.diagonal() + 10 * people.center) / (pooled.sum(1) + 10)
     fits = []
     for offset in (np.zeros(n_classes), logit(easy) - logit(people.center)):
         accuracy = _class_accuracy(right.sum(1), seen.sum(1), people, offset)
-        prior = _prior_of_own(own, accuracy, _shrunken_errors(errors, error_strength))
-        fits.append((*dirichlet_strength(prior, own.data, seen), accuracy, offset))
+        prior, count = np.stack([accuracy, 1 - accuracy]), np.stack([right, seen - right])
+        fits.append((*dirichlet_strength(prior[count > 0], count[count > 0], seen), accuracy, offset))
     _, strength, accuracy, offset = max(fits, key=lambda fit: fit[0])
-    rest = errors, error_strength, strength, people, offset
+    rest = errors, error_strength, strength, wrong_strength, people, offset
     return AnswerModel(own, right, seen, accuracy, *rest, share=0.0)
 
 
@@ -245,9 +253,9 @@ def told(model, expert, label, shape=None, left_out=None):
         size = model.errors.sum(1) + model.error_strength
         errors = np.where(is_right, 0.0, left_out)
         wrong = (wrong * size - errors) / (size - errors)
-    total = seen + model.strength
-    proba = (own + model.strength * np.where(is_right, accuracy, (1 - accuracy) * wrong)) / total
-    accuracy = (right + model.strength * accuracy) / total
+    accuracy = (right + model.strength * accuracy) / (seen + model.strength)
+    wrong = (own + model.wrong_strength * wrong) / (np.maximum(seen - right, 0.0) + model.wrong_strength)
+    proba = np.where(is_right, accuracy, (1 - accuracy) * wrong)
     if shape is not None and model.share > 0:
         shape = shape.astype(float) + 1e-9
         shaped = (1 - accuracy) * (shape[is_right][:, None] / (shape.sum(1, keepdims=True) - shape))
@@ -273,7 +281,7 @@ def complete_truth(
 
     A round learns all priors from the current distribution of the truth and then repeats, priors fixed, the posterior
     of the truth (E) and the most probable rows of the experts (M). The objective is the log-likelihood of the answers
-    less ``strength`` times the divergence of every row from its prior row; it never falls within a round. Truths that
+    less the divergences of every row from its priors, times their strengths; it never falls within a round. Truths that
     are nearly impossible when a round starts are ruled out, or all answers would count a little for all classes, in
     memory and in the priors.
 
@@ -319,7 +327,7 @@ def complete_truth(
             log_joint = log_prior + _log_evidence(model, item, expert, label, n_items)
             log_joint[ruled_out] = -np.inf
             evidence = logsumexp(log_joint, axis=1, keepdims=True)
-            objective.append((weight * evidence).sum() - model.strength * _divergence(model))
+            objective.append((weight * evidence).sum() - _divergence(model))
             truth = np.exp(log_joint - evidence)
             model = with_answers(model, item, expert, label, truth * weight)
             if len(objective) > 1 and objective[-1] - objective[-2] < tol * weight.sum():
@@ -501,16 +509,12 @@ def with_share(model, expert, label, shape, truth):
     return model._replace(share=float(share))
 
 
-def _prior_of_own(own, accuracy, wrong):
-    """Probabilities that the prior rows give to the answers seen, in the order of ``own.data``."""
-    n_classes = len(wrong)
-    expert, answer = np.divmod(rows_of(own), n_classes)
-    right = accuracy[expert, own.indices]
-    return np.where(answer == own.indices, right, (1 - right) * wrong[own.indices, answer])
-
-
 def _divergence(model):
-    """Kullback-Leibler divergence of the rows of all experts from their prior rows, summed over experts and classes."""
-    prior = _prior_of_own(model.own, model.accuracy, model.wrong)
-    rows = np.log1p(model.seen / model.strength).sum()
-    return rows - prior @ np.log1p(model.own.data / (model.strength * prior))
+    """Kullback-Leibler divergences of the rows of all experts from their priors, times the strengths of these."""
+    p, q, n_classes = model.accuracy, model.correctness, len(model.offset)
+    of_right = xlogy(p, p / q) + xlogy(1 - p, (1 - p) / (1 - q))
+    answer, made = rows_of(model.own) % n_classes, np.maximum(model.seen - model.right, 0.0)
+    count, prior = model.own.data, model.wrong[model.own.indices, answer]
+    count, prior = count[answer != model.own.indices], prior[answer != model.own.indices]
+    of_wrong = np.log1p(made / model.wrong_strength).sum() - prior @ np.log1p(count / (model.wrong_strength * prior))
+    return model.strength * of_right.sum() + model.wrong_strength * of_wrong

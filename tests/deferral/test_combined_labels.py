@@ -82,10 +82,11 @@ def test_the_posterior_is_that_of_dawid_and_skene(team, crowd):
     confusion = np.empty((5, 3, 3))  # expert, truth, answer
     codes, y = crowd.annotations, crowd.y
     for m, c in np.ndindex(5, 3):
-        prior = (1 - model.accuracy[m, c]) * model.wrong[c]
-        prior[c] = model.accuracy[m, c]
         own = np.bincount(codes[(y == c) & (codes[:, m] >= 0), m], minlength=3)
-        confusion[m, c] = (own + model.strength * prior) / (own.sum() + model.strength)
+        right = (own[c] + model.strength * model.accuracy[m, c]) / (own.sum() + model.strength)
+        made = own.sum() - own[c]
+        confusion[m, c] = (own + model.wrong_strength * model.wrong[c]) / (made + model.wrong_strength) * (1 - right)
+        confusion[m, c, c] = right
     expected = team.predict_team_proba(crowd.X, np.full_like(codes, -1))
     for i, m in np.argwhere(codes >= 0):
         expected[i] *= confusion[m, :, codes[i, m]]

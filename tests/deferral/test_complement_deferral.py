@@ -122,9 +122,11 @@ def rows_of_answers(deferrer):
     rows = np.empty((deferrer.n_experts_, n_classes, n_classes))
     for m in range(deferrer.n_experts_):
         for truth in range(n_classes):
-            prior = (1 - model.accuracy[m, truth]) * model.wrong[truth]
-            prior[truth] = model.accuracy[m, truth]
-            rows[m, truth] = (own[m, :, truth] + model.strength * prior) / (model.seen[m, truth] + model.strength)
+            given, seen = own[m, :, truth], model.seen[m, truth]
+            right = (given[truth] + model.strength * model.accuracy[m, truth]) / (seen + model.strength)
+            wrong = given + model.wrong_strength * model.wrong[truth]
+            rows[m, truth] = wrong / (seen - given[truth] + model.wrong_strength) * (1 - right)
+            rows[m, truth, truth] = right
     assert_allclose(rows.sum(2), 1)
     return rows
 

@@ -54,9 +54,20 @@ def dense_rows(model, counts, errors):
     wrong /= wrong.sum(1, keepdims=True)
     right, seen = np.einsum("jmm->j", counts), counts.sum((1, 2))
     own = np.array([posterior_mean(model.people, r, n) for r, n in zip(right, seen, strict=True)])
-    accuracy = expit(logit(own)[:, None] + model.offset).clip(1e-3, 1 - 1e-3)[:, :, None]
-    prior = accuracy * np.eye(n_classes) + (1 - accuracy) * wrong
-    return (counts + model.strength * prior) / (counts.sum(2, keepdims=True) + model.strength)
+    accuracy = expit(logit(own)[:, None] + model.offset).clip(1e-3, 1 - 1e-3)
+    return rows_by_definition(counts, accuracy, wrong, model.strength, model.wrong_strength)
+
+
+def rows_by_definition(counts, accuracy, wrong, strength, wrong_strength):
+    """Rows (n_experts, n_classes, n_classes): the right answer, and how the rest is divided among the wrong ones."""
+    rows = np.empty(counts.shape)
+    for j, c in np.ndindex(accuracy.shape):
+        others = np.arange(len(wrong)) != c
+        made = counts[j, c, others]
+        rows[j, c, c] = (counts[j, c, c] + strength * accuracy[j, c]) / (counts[j, c].sum() + strength)
+        divided = (made + wrong_strength * wrong[c, others]) / (made.sum() + wrong_strength)
+        rows[j, c, others] = (1 - rows[j, c, c]) * divided
+    return rows
 
 
 def posterior_mean(people, right, seen):
@@ -231,13 +242,14 @@ def test_em_objective_by_its_definition():
     first = fit_answer_model(item, expert, label, 4, start / start.sum(1, keepdims=True))
     counts = dense_counts(item, expert, label, start / start.sum(1, keepdims=True), 4)
     rows = dense_rows(first, counts, off_diagonal(counts))
-    accuracy = first.accuracy[:, :, None]
-    prior = accuracy * np.eye(3) + (1 - accuracy) * first.wrong
     log_joint = log_prior.copy()
     np.add.at(log_joint, item, np.log(rows[expert, :, label]))
     expected = logsumexp(log_joint, axis=1).sum()
-    inside = prior > 0
-    expected -= first.strength * (prior[inside] * np.log(prior[inside] / rows[inside])).sum()
+    for j, c in np.ndindex(4, 3):
+        others, p, q = np.arange(3) != c, first.accuracy[j, c], rows[j, c, c]
+        expected -= first.strength * (p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q)))
+        w, v = first.wrong[c, others], rows[j, c, others] / (1 - q)
+        expected -= first.wrong_strength * (w * np.log(w / v)).sum()
     assert_allclose(objective, [expected])
     assert_allclose(found, np.exp(log_joint - logsumexp(log_joint, axis=1, keepdims=True)))
     assert_allclose(model.accuracy, first.accuracy)
