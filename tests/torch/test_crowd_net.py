@@ -124,7 +124,7 @@ def spread(f, matrices):
         (InstanceDependentCrowdNet(0.5, n_components=2), traced_by_answer),
         (GeoCrowdNet("F", weight=0.5), spread),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", type(value).__name__),
 )
 def test_loss_and_gradient_written_out(model, loss):
     rng = np.random.default_rng(1)
