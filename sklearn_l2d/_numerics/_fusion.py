@@ -8,6 +8,7 @@ from scipy.special import log_softmax
 
 from ._answer_model import sum_by_item
 from ._difficulty import over_difficulties
+from ._keyed import number_keys
 
 _PENALTY = 2.0  # on the squared logarithms of the exponents a and b
 _SPREAD = 0.12  # scale of the prior of the correlation
@@ -99,7 +100,9 @@ def fit_exponents(log_prior, item, expert, told, truth):
     exponents : Exponents
     """
     expected = _alike((np.exp(log_prior[item]) * told.accuracy).sum(1), item, expert)
-    order = np.lexsort((-expected, item))
+    # a lot decides between equals, which follows from the classifier and not from the order of people
+    lot = number_keys(np.round(1e6 * np.minimum(-log_prior[item, told.label], 700)))
+    order = np.lexsort((lot, -expected, item))
     of = item[order]
     size = np.arange(len(of)) - np.searchsorted(of, of) + 1
     weight = 1 / size

@@ -52,9 +52,10 @@ def test_one_group_answers_as_everybody_together():
     pooled = np.zeros((N_CLASSES, N_CLASSES))
     np.add.at(pooled, (truth.argmax(1)[item], label), 1)
     for y, a in product(range(N_CLASSES), repeat=2):
-        accuracy = model.accuracy[0, y]
-        prior = accuracy if a == y else (1 - accuracy) * model.wrong[y, a]
-        expected = (pooled[y, a] + model.strength * prior) / (pooled[y].sum() + model.strength)
+        right = (pooled[y, y] + model.strength * model.accuracy[0, y]) / (pooled[y].sum() + model.strength)
+        size = pooled[y].sum() - pooled[y, y] + model.wrong_strength
+        wrong = (pooled[y, a] + model.wrong_strength * model.wrong[y, a]) / size
+        expected = right if a == y else (1 - right) * wrong
         told = answer_log_likelihood(model, np.array([0]), np.array([a]))[0, y]
         assert np.exp(told) == pytest.approx(expected)
     assert_allclose(np.exp(told), pooled[y, a] / pooled[y].sum(), atol=0.05)
