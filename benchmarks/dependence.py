@@ -59,7 +59,7 @@ class Form:
     `start` and `bounds` are those of a, b (in logs), r and further numbers.
     """
 
-    start, bounds = (0.0, 0.0, 0.25), ((-3, 3), (-3, 3), (0, 1))
+    start, bounds = (0.0, 0.0, CORRELATION), ((-3, 3), (-3, 3), (0, 1))
 
     def __init__(self, spread=_SPREAD):
         self.spread = spread

@@ -154,16 +154,15 @@ def fit_counts(own, right, seen):
     errors = pooled * (1 - np.eye(n_classes))
     made = errors > 0
     error_strength = dirichlet_strength(_evenly(n_classes)[made], errors[made], errors.sum(1))[1]
-    answer = rows_of(own) % n_classes
-    made = (answer != own.indices) & (own.data > 0)
-    prior = _shrunken_errors(errors, error_strength)[own.indices[made], answer[made]]
-    wrong_strength = dirichlet_strength(prior, own.data[made], (seen - right).ravel())[1]
+    n_wrong = seen - right
+    wrong_answers = _wrong_answers(own, _shrunken_errors(errors, error_strength))
+    wrong_strength = dirichlet_strength(*wrong_answers, n_wrong.ravel())[1]
     people = fit_people(right.sum(1), seen.sum(1))
     easy = (pooled.diagonal() + 10 * people.center) / (pooled.sum(1) + 10)
-    fits = []
+    fits, count = [], np.stack([right, n_wrong])
     for offset in (np.zeros(n_classes), logit(easy) - logit(people.center)):
         accuracy = _class_accuracy(right.sum(1), seen.sum(1), people, offset)
-        prior, count = np.stack([accuracy, 1 - accuracy]), np.stack([right, seen - right])
+        prior = np.stack([accuracy, 1 - accuracy])
         fits.append((*dirichlet_strength(prior[count > 0], count[count > 0], seen), accuracy, offset))
     _, strength, accuracy, offset = max(fits, key=lambda fit: fit[0])
     rest = errors, error_strength, strength, wrong_strength, people, offset
@@ -509,12 +508,17 @@ def with_share(model, expert, label, shape, truth):
     return model._replace(share=float(share))
 
 
+def _wrong_answers(own, wrong):
+    """Probabilities of the wrong answers seen among all wrong ones, as those of the roster are, and their counts."""
+    answer = rows_of(own) % len(wrong)
+    made = (answer != own.indices) & (own.data > 0)
+    return wrong[own.indices[made], answer[made]], own.data[made]
+
+
 def _divergence(model):
     """Kullback-Leibler divergences of the rows of all experts from their priors, times the strengths of these."""
-    p, q, n_classes = model.accuracy, model.correctness, len(model.offset)
+    p, q, n_wrong = model.accuracy, model.correctness, np.maximum(model.seen - model.right, 0.0)
     of_right = xlogy(p, p / q) + xlogy(1 - p, (1 - p) / (1 - q))
-    answer, made = rows_of(model.own) % n_classes, np.maximum(model.seen - model.right, 0.0)
-    count, prior = model.own.data, model.wrong[model.own.indices, answer]
-    count, prior = count[answer != model.own.indices], prior[answer != model.own.indices]
-    of_wrong = np.log1p(made / model.wrong_strength).sum() - prior @ np.log1p(count / (model.wrong_strength * prior))
+    prior, count = _wrong_answers(model.own, model.wrong)
+    of_wrong = np.log1p(n_wrong / model.wrong_strength).sum() - prior @ np.log1p(count / (model.wrong_strength * prior))
     return model.strength * of_right.sum() + model.wrong_strength * of_wrong

@@ -29,11 +29,7 @@ class ItemNet(AnnotatorNet):
         return joint.logsumexp(-1) - self.trace_weight * mean_diagonal(log_confusion)
 
     def penalty(self, log_f, learnt):
-        return (
-            0.0
-            if learnt is None
-            else self.trace_weight * mean_diagonal(learnt).sum() / max(1, len(self.module_.log_confusion.start))
-        )
+        return 0.0 if learnt is None else self.trace_weight * mean_diagonal(learnt).sum() / max(1, len(learnt))
 
 
 def mean_diagonal(log_confusion):

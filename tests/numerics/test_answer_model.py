@@ -55,17 +55,12 @@ def dense_rows(model, counts, errors):
     right, seen = np.einsum("jmm->j", counts), counts.sum((1, 2))
     own = np.array([posterior_mean(model.people, r, n) for r, n in zip(right, seen, strict=True)])
     accuracy = expit(logit(own)[:, None] + model.offset).clip(1e-3, 1 - 1e-3)
-    return rows_by_definition(counts, accuracy, wrong, model.strength, model.wrong_strength)
-
-
-def rows_by_definition(counts, accuracy, wrong, strength, wrong_strength):
-    """Rows (n_experts, n_classes, n_classes): the right answer, and how the rest is divided among the wrong ones."""
     rows = np.empty(counts.shape)
     for j, c in np.ndindex(accuracy.shape):
         others = np.arange(len(wrong)) != c
         made = counts[j, c, others]
-        rows[j, c, c] = (counts[j, c, c] + strength * accuracy[j, c]) / (counts[j, c].sum() + strength)
-        divided = (made + wrong_strength * wrong[c, others]) / (made.sum() + wrong_strength)
+        rows[j, c, c] = (counts[j, c, c] + model.strength * accuracy[j, c]) / (counts[j, c].sum() + model.strength)
+        divided = (made + model.wrong_strength * wrong[c, others]) / (made.sum() + model.wrong_strength)
         rows[j, c, others] = (1 - rows[j, c, c]) * divided
     return rows
 
