@@ -93,7 +93,7 @@ _KNOWN = {
         "sklearn_l2d.crowd._raykar": ["RaykarClassifier"],
         "sklearn_l2d.crowd._trace_reg": ["TraceNet", "TraceRegClassifier"],
         "sklearn_l2d.crowd._union_net": ["UnionNet"],
-        "sklearn_l2d.deferral._team": ["Sight"],
+        "sklearn_l2d.deferral._sight": ["Sight"],
         "sklearn_l2d.deferral._best_expert": ["BestExpert"],
         "sklearn_l2d.deferral._classifier_only": ["ClassifierOnly"],
         "sklearn_l2d.deferral._cluster_deferral": ["ClusterDeferral", "Grouping"],

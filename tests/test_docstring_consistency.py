@@ -242,12 +242,12 @@ ANY_TYPE = ("batch_size", "hidden_layer_sizes", "lr", "optimizer", "weight_decay
 METHODS_DIFFERENT = {
     "classes": {"all data come at once": "CountsClassifier.fit"},
     "capacity": {
-        "it is that of the shift": "BaseDeferrer.start_shift",
+        "it is that of the shift": "DecidingDeferrer.start_shift",
         "no call is remembered": "PanelDeferral.next_expert",
     },
     "on_overflow": {"the team says it": "Shift.assign_experts", "the shift says it": "Shift.route"},
     "available": {
-        "the items are not known yet": "BaseDeferrer.start_shift",
+        "the items are not known yet": "DecidingDeferrer.start_shift",
         "the items are for calibration": "FixedPanelDeferrer.answers_path FixedPanelDeferrer.recalibrate "
         "PanelDeferral.answers_path PanelDeferral.recalibrate",
     },
@@ -262,7 +262,7 @@ METHODS_DIFFERENT = {
         "there are unlabelled items, too": "BaseDeferrer.fit",
         "newcomers annotated them": "ClusterDeferral.onboard DeferrerWrapper.onboard KnownByBehaviours.onboard "
         "LECODUDeferral.onboard ProfileDeferral.onboard RandomExpertDeferral.onboard TallyMixin.onboard",
-        "the index is kept": "BaseDeferrer.route Shift.route",
+        "the index is kept": "DecidingDeferrer.route Shift.route",
     },
     "X_unlabeled": {
         "they are optional": "BaseDeferrer.fit",
@@ -287,12 +287,12 @@ METHODS_DIFFERENT = {
         "another method says that they may be some": "PanelDeferral.explain_deferral",
         "they say who can be asked": "SeveralAnswersDeferrer.replay",
         "a panel says that they may be some": "Shift.next_expert",
-        "the experts are known": "SeveralAnswersDeferrer.score BaseDeferrer.predict_team "
-        "BaseDeferrer.predict_team_proba BaseDeferrer.score "
+        "the experts are known": "SeveralAnswersDeferrer.score LabellingDeferrer.predict_team "
+        "LabellingDeferrer.predict_team_proba LabellingDeferrer.score "
         "GatedDeferrer.partial_fit ComplementDeferral.join_answers DeferrerWrapper.join_answers",
     },
     "decision": {
-        "there are probabilities": "BaseDeferrer.predict_team_proba",
+        "there are probabilities": "LabellingDeferrer.predict_team_proba",
         "answers are joined unless another decision is asked for": "SeveralAnswersDeferrer.predict_team",
         "another class says it": "SeveralAnswersDeferrer.predict_team_proba",
     },
@@ -311,7 +311,7 @@ METHODS_DIFFERENT = {
         "it holds votes, and can bring annotations": "AnnotatorLDA.fit_transform",
         "it is needed with annotations only": "ExpertEncoder.transform",
         "unlabelled items have another place": "BaseDeferrer.fit",
-        "items of unknown truth are left out": "BaseDeferrer.score SeveralAnswersDeferrer.score",
+        "items of unknown truth are left out": "LabellingDeferrer.score SeveralAnswersDeferrer.score",
         "newcomers are known by their correctness": "TallyMixin.onboard",
         "newcomers join groups": "ClusterDeferral.onboard",
         "newcomers are matched to groups": "ProfileDeferral.onboard",

@@ -45,6 +45,16 @@ class Archive:
         votes = None if self.votes is None else self.votes[rows]
         return Archive(self.rows[rows], take_rows(self.X, rows), self.counts[rows], votes, self.classes)
 
+    def besides(self, unlabeled, annotated):
+        """The items that have votes and are not among `annotated`; `unlabeled` are the `Items` of `X_unlabeled`."""
+        kept = self.counts.any(1) & ~np.isin(unlabeled.keys(0), annotated.keys(0))
+        if not kept.any():
+            raise ValueError(
+                "votes_unlabeled hold no vote on items that are not also in X, with a label or annotations; leave them "
+                "out."
+            )
+        return self.on(np.flatnonzero(kept))
+
     def behind(self, X, y, sample_weight):
         """Items, labels and weights of labelled items, and then of the archive, whose labels are missing."""
         labels = np.append(np.asarray(y, dtype=object), np.full(len(self), None))

@@ -11,7 +11,7 @@ from .._numerics._conformal import n_scores_needed, set_threshold
 from .._sklearn import HasMethods, Interval, warn
 from ._behaviours import KnownByBehaviours
 from ._fixed_panel import FixedPanelDeferrer
-from ._team import GATE_FEATURES
+from ._sight import GATE_FEATURES
 
 
 class ConformalDeferral(KnownByBehaviours, FixedPanelDeferrer):

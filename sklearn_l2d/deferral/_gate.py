@@ -35,7 +35,7 @@ from ._settings import (
     share_bounds,
     with_classifier,
 )
-from ._team import GATE_FEATURES
+from ._sight import GATE_FEATURES
 
 _LEAST = 1e-3  # smallest probability of being right in a prior
 

@@ -15,7 +15,7 @@ from .._torch._consultation import fit_consultation, predict_choice, predict_joi
 from .._torch._net import NET_CONSTRAINTS, check_net
 from ._anybody import form_anybody, join_anybody
 from ._fixed_panel import FixedPanelDeferrer, best_first
-from ._team import GATE_FEATURES
+from ._sight import GATE_FEATURES
 
 _LATER = 1 << 32  # number of the first random number after those of the first draw
 _ACCURACY = 0.01, 0.99  # that a person is taken to have before the training, at least and at most

@@ -19,7 +19,7 @@ from ._duel import Duel
 from ._roster import new_roster, plain_selection
 from ._settings import error_costs, expert_prices, of_roster, share_bounds
 from ._several_answers import SeveralAnswersDeferrer, rows_by_weight
-from ._team import GATE_FEATURES
+from ._sight import GATE_FEATURES
 
 _STOPS = "answers", "target_accuracy", "consultation_cost"
 _ONE_ANSWER = 1.0  # per item, where nothing else is requested

@@ -1,12 +1,10 @@
-"""What a deferrer learns from, and what its parts see of items."""
+"""What a deferrer learns from."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from .._items import Items
-from .._sklearn import StrOptions
 from .._votes import Votes
 from ._archive import Archive
 
@@ -64,28 +62,3 @@ class Team:
     def weight_if_any(self):
         """Weights (n,) of the labelled items; None if all count alike."""
         return None if self.weights is None else self.weight
-
-
-class Sight(NamedTuple):
-    """What the parts of a deferrer see of items of the kind that it was fitted to.
-
-    Attributes
-    ----------
-    are_numbers : bool
-        Whether the items are numbers in a dense array or table.
-    net : {"X", "proba"}, callable or None
-        What the gate or net sees: the items as they are, the probabilities of the classifier, or what a callable makes
-        of the items. None without a net.
-    clusterer : {"X", "proba"}, callable or None
-        The same for the clusterer.
-    shape : tuple of int, default=None
-        Of a row that the callable makes.
-    """
-
-    are_numbers: bool
-    net: object
-    clusterer: object
-    shape: tuple | None = None
-
-
-GATE_FEATURES = [StrOptions({"X", "proba"}), callable, None]  # constraint of the parameter

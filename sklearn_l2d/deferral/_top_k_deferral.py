@@ -17,8 +17,8 @@ from .._torch._net import NET_CONSTRAINTS, check_net, predict_logits
 from .._validation import row_weights
 from ._fixed_panel import FixedPanelDeferrer, best_first
 from ._settings import of_roster
+from ._sight import GATE_FEATURES
 from ._surrogate import agent_values, check_prices, train_surrogate
-from ._team import GATE_FEATURES
 
 _LEAST = 1e-6  # probability, so that its logarithm is finite
 _LOT = 1e-6  # of an error, which an answer is worth more or less by lot

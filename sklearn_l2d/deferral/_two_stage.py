@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from .._sklearn import HasMethods, Interval
 from .._torch._losses import softmax_loss
+from ._sight import GATE_FEATURES
 from ._surrogate import SurrogateDeferrer, agent_values, check_prices
-from ._team import GATE_FEATURES
 
 
 class TwoStageDeferral(SurrogateDeferrer):
