@@ -9,13 +9,14 @@ from scipy.special import softmax
 
 from .._numerics._matrices import row_chunks
 from .._sklearn import Interval
-from .._torch._annotator_modules import AnnotatorNet, ItemModule
+from .._torch._annotator_modules import ItemModule
 from .._torch._crowd_net import own_entries
 from .._torch._net import logit_batches, predict_log_proba
 from ._base import ConfusionNetClassifier, steps
+from ._trace_reg import TraceNet, diagonals
 
 
-class ItemNet(AnnotatorNet):
+class ItemNet(TraceNet):
     """Net whose `module_` has a confusion matrix for every answer, with a `trace_weight` on their diagonals."""
 
     def annotators(self):
@@ -26,15 +27,10 @@ class ItemNet(AnnotatorNet):
             return super().answer_log_proba(log_truth, learnt, row, annotator, label, X)
         log_confusion = self.module_.confusion_of(X, row, annotator)
         joint = log_truth.index_select(0, row) + own_entries(log_confusion, label)
-        return joint.logsumexp(-1) - self.trace_weight * mean_diagonal(log_confusion)
+        return joint.logsumexp(-1) - self.trace_weight * diagonals(log_confusion).mean(-1)
 
     def penalty(self, log_f, learnt):
-        return 0.0 if learnt is None else self.trace_weight * mean_diagonal(learnt).sum() / max(1, len(learnt))
-
-
-def mean_diagonal(log_confusion):
-    """Mean diagonal entries of matrices (..., C, C) of log-probabilities."""
-    return log_confusion.diagonal(dim1=-2, dim2=-1).exp().mean(-1)
+        return 0.0 if learnt is None else super().penalty(log_f, learnt)
 
 
 def scores_of(net, X):

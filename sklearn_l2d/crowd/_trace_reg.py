@@ -8,12 +8,17 @@ from .._torch._annotator_modules import AnnotatorNet
 from ._base import ConfusionNetClassifier
 
 
+def diagonals(log_confusion):
+    """Diagonal entries (..., C) of matrices (..., C, C) of log-probabilities, as probabilities."""
+    return log_confusion.diagonal(dim1=-2, dim2=-1).exp()
+
+
 class TraceNet(AnnotatorNet):
     """Net whose loss has a `trace_weight` on the mean diagonal entry of the confusion matrices."""
 
     def penalty(self, log_f, learnt):
-        diagonal = learnt.diagonal(dim1=-2, dim2=-1).exp()
-        return self.trace_weight * diagonal.sum() / max(1, diagonal.numel())
+        right = diagonals(learnt)
+        return self.trace_weight * right.sum() / max(1, right.numel())
 
 
 class TraceRegClassifier(ConfusionNetClassifier):
