@@ -1,8 +1,11 @@
-"""What every script prints: the machine, and figures beside their rivals as Markdown tables."""
+"""What every script prints: the machine, and figures beside their rivals as Markdown tables; how they are measured."""
 
 import argparse
+import os
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 import torch
@@ -57,3 +60,15 @@ def cpu_seconds(function):
     start = time.process_time()
     function()
     return time.process_time() - start
+
+
+def in_a_process(function, *args, **environment):
+    """Result of a call in a new interpreter, whose memory nothing else has touched, with some environment variables."""
+    before = dict(os.environ)
+    os.environ.update(environment)
+    try:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            return pool.submit(function, *args).result()
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

@@ -16,13 +16,12 @@ import subprocess
 import tempfile
 import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 from _consensus_trials import foretold, trials
-from _report import cpu_seconds, table
+from _report import cpu_seconds, in_a_process, table
 from scipy.special import expit
 from scipy.stats import rankdata, spearmanr
 
@@ -344,7 +343,7 @@ def rival(python, name, votes, limit=300, **settings):
         return np.load(target), *json.loads(done.stdout.splitlines()[-1])
 
 
-def fitted_in_a_process(name, settings, sizes):
+def fitted(name, settings, sizes):
     """Labels, CPU seconds of `fit` and `predict`, peak GB, iterations and accuracy of a method on simulated votes."""
     warnings.simplefilter("ignore")
     votes, truth = simulate(*sizes)
@@ -356,12 +355,6 @@ def fitted_in_a_process(name, settings, sizes):
     return labels, seconds, peak, method.n_iter_, float(np.mean(labels == truth))
 
 
-def in_a_process(*arguments):
-    """`fitted_in_a_process` in one, whose memory is then its own."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(fitted_in_a_process, *arguments).result()
-
-
 def speed(python):
     """Beside crowd-kit."""
     sizes = (50_000, 5, 500, 3)
@@ -370,7 +363,7 @@ def speed(python):
     rivals = {name: rival(python, name, votes) for name in ("DawidSkene", "GLAD", "MMSR")}
     for name, settings in (("DawidSkene", {}), ("GLAD", {}), ("GLAD", estimated), ("MMSR", {})):
         method = repr(getattr(aggregation, name)(**settings))
-        labels, seconds, peak, n_iter, accuracy = in_a_process(name, settings, sizes)
+        labels, seconds, peak, n_iter, accuracy = in_a_process(fitted, name, settings, sizes)
         labels_of[method], row = labels, [method, seconds, peak, n_iter, f"{accuracy:.4f}"]
         found = rivals[name]
         if isinstance(found, str):
@@ -499,7 +492,7 @@ def size(_):
     sizes = (2_000_000, 5, 5_000, 3)
     rows = []
     for name in ("DawidSkene", "HierarchicalDawidSkene"):
-        _, seconds, peak, n_iter, accuracy = in_a_process(name, {}, sizes)
+        _, seconds, peak, n_iter, accuracy = in_a_process(fitted, name, {}, sizes)
         rows.append([name, seconds, peak, n_iter, f"{accuracy:.4f}"])
     table(
         "10 million votes on 2 million items by 5,000 annotators, 3 classes: fit and predict; memory with the votes",

@@ -6,21 +6,17 @@
 Memory is measured in a process of its own for each figure, imports included, and read from /proc.
 """
 
-import os
 import pickle
 import shutil
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
 import joblib
 import numpy as np
 import pandas as pd
 import torch
-from _report import run, table
+from _report import in_a_process, run, table
 from scipy.stats import spearmanr
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -417,18 +413,6 @@ def costs(steps, n_calls=1):
             peaks.append(status("VmHWM"))
         found[name] = min(seconds), round(peaks[0] - before)
     return found
-
-
-def in_a_process(function, *args, **environment):
-    """Result of a call in a new interpreter, whose memory nothing else has touched, with some environment variables."""
-    before = dict(os.environ)
-    os.environ.update(environment)
-    try:
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            return pool.submit(partial(function, *args)).result()
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def status(name):
