@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._numerics._answers import competence_posterior, tally_votes
+from .._numerics._answers import competence_posterior, prior_strengths, tally_votes
 from .._sklearn import HasMethods, Interval, StrOptions
 from .._torch._batches import AnswerTable, RowTable
 from .._torch._losses import pair_loss
@@ -349,6 +349,7 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
     def _learn(self, team):
         self._single_targets()
         proba = self._judge_classifier(team, self.cv)
+        self._prior = prior_strengths(self._roster.right, self._roster.seen)
         module = partial(_REJECTORS[self.state], tuple(self.hidden_layer_sizes))
         params = self.get_params(deep=False) | {"dtype": "float64"}
         net = build_net(AgnosticNet, module, params, self._seed, n_experts=self.experts_per_step)
@@ -357,7 +358,7 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
             proba,
             team.y_codes,
             team.votes,
-            prior=self._roster.prior,
+            prior=self._prior,
             max_epochs=self.max_epochs,
             seed=self._seed,
             verbose=self.verbose,
@@ -369,7 +370,7 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
 
     def _fit_nobody(self, team):
         super()._fit_nobody(team)
-        self.net_ = None
+        self.net_, self._prior = None, prior_strengths(self._roster.right, self._roster.seen)
 
     def _scores(self, items):
         return self._compare(self._classifier_proba(items))
@@ -381,4 +382,4 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
         return np.column_stack([deferral, np.log(proba.max(1))])
 
     def _moments(self, right, seen):
-        return competence_moments(right, seen, self._roster.prior)
+        return competence_moments(right, seen, self._prior)

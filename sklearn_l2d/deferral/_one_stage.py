@@ -268,7 +268,8 @@ class OneStageDeferral(JointDeferrer):
         logits = predict_logits(self.net_, self._check_items(X).array)
         log_right = self.classifier_.link(logits, len(self.classes_))[1]
         correctness, clipped = np.exp(np.minimum(log_right, 0.0)), (log_right > 0) & ~self._silent
-        correctness[:, self._silent] = self._roster.prior[0]
+        if self._silent.any():
+            correctness[:, self._silent] = self._mean_correctness
         member = self._roster.omega.T
         correctness, clipped = correctness @ member, clipped @ member > 0  # experts on the roster
         return (correctness, clipped) if return_clipped else correctness
@@ -296,6 +297,10 @@ class OneStageDeferral(JointDeferrer):
         in_loss = self.surrogate == "realizable"
         self._prices = np.zeros(self.n_experts_) if in_loss else check_prices(self.consultation_cost, self.experts_)
         super()._learn(team)
+
+    def _learn_answers(self, team):
+        super()._learn_answers(team)
+        self._mean_correctness = self._roster.right.sum() / self._roster.seen.sum()
 
     def _worth(self, team):
         right = super()._worth(team)

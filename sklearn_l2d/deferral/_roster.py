@@ -8,7 +8,6 @@ from scipy.sparse import csr_array
 
 from .._numerics._answer_model import AnswerModel, fit_counts, with_experts
 from .._numerics._answer_worth import all_answers
-from .._numerics._answers import prior_strengths
 from .._numerics._matrices import narrowed, normalised_rows, stacked
 from ._answer_model import count_votes
 
@@ -32,8 +31,6 @@ class Roster:
         Right answers and answers per true class.
     answers : csr_array of shape (n_experts, n_classes ** 2)
         Answers by answer and true class.
-    prior : tuple
-        Center and strengths of the competence of everybody, as in `competence_posterior`.
     details : dict of ndarrays of n_experts rows
         Further data about each expert.
     likely : ndarray of shape (n_experts, n_classes)
@@ -49,7 +46,6 @@ class Roster:
     right: np.ndarray
     seen: np.ndarray
     answers: csr_array
-    prior: tuple
     details: dict
     likely: np.ndarray
     answering: AnswerModel | None = None
@@ -90,9 +86,8 @@ class Roster:
         return self.replace(answering=model._replace(own=None, right=None, seen=None, accuracy=None))
 
     def recounted(self, votes, truth):
-        """The roster by these answers to items with a distribution (n, C) of the truth, and their prior."""
-        counts = count_votes(votes, truth)
-        return self.replace(**counts, prior=prior_strengths(counts["right"], counts["seen"]))
+        """The roster by these answers to items with a distribution (n, C) of the truth."""
+        return self.replace(**count_votes(votes, truth))
 
     def newcomers(self, experts, omega, counts, details=None, likely=None):
         """Roster of newcomers for `joined_by`, with `counts` by `count_votes`."""
@@ -128,7 +123,7 @@ def new_roster(votes, y_codes, weight):
     """`Roster` of the annotators of votes on items of known truth and some weight, who belong nowhere yet."""
     experts = votes.annotators
     likely = np.full((len(experts), len(votes.classes)), np.nan)
-    empty = Roster(experts, np.empty((len(experts), 0)), None, None, None, None, details={}, likely=likely)
+    empty = Roster(experts, np.empty((len(experts), 0)), None, None, None, details={}, likely=likely)
     return empty.recounted(votes, np.eye(len(votes.classes))[y_codes] * weight[:, None])
 
 
