@@ -490,8 +490,8 @@ class ComplementDeferral(ProbabilisticDeferral):
             right[joined] = (proba[rows[joined]][:, :, None] * answering).max(1).sum(1) - _ROUNDING
         return right
 
-    def _right_of_all(self, items, proba, target):
-        right, joined = proba @ self._correctness.T, np.flatnonzero(target >= self._n_alone)
+    def _right_of_all(self, items, proba, target, people=slice(None)):
+        right, joined = proba @ self._correctness[people].T, np.flatnonzero(target >= self._n_alone)
         if joined.size:
-            right[joined] = accuracy_with_each(proba[joined], self._roster.answer_model) - _ROUNDING
+            right[joined] = accuracy_with_each(proba[joined], self._roster.answer_model)[:, people] - _ROUNDING
         return right

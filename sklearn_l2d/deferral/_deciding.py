@@ -514,8 +514,8 @@ class DecidingDeferrer(ClassifierMixin, Estimator):
             return (proba[rows] * self._correctness[who]).sum(1)
         return self.predict_expert_correctness(items.given)[rows, who]
 
-    def _right_of_all(self, items, proba, target):
-        """Probability (n, n_experts) that each expert is right if they decide items (n, C) for these targets."""
+    def _right_of_all(self, items, proba, target, people=slice(None)):
+        """Probability (n, n_people) that each of some experts is right if they decide items (n, C) for targets."""
         if self._by_class:
-            return proba @ self._correctness.T
-        return self.predict_expert_correctness(items.given)
+            return proba @ self._correctness[people].T
+        return self.predict_expert_correctness(items.given)[:, people]

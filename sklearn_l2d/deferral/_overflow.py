@@ -51,10 +51,7 @@ def pass_on(team, items, deferral, assignment, available, capacity):
     def gain(some, people):
         of_some = items[rows[some]]
         proba = team._classifier_proba(of_some)
-        if team._by_class:
-            gained = proba @ team._correctness[people].T - proba.max(1)[:, None]
-        else:
-            gained = team._right_of_all(of_some, proba, deferral[rows[some]])[:, people] - proba.max(1)[:, None]
+        gained = team._right_of_all(of_some, proba, deferral[rows[some]], people) - proba.max(1)[:, None]
         if available is not None:
             gained[~available_for(available, rows[some])[:, people]] = -np.inf
         return gained

@@ -174,8 +174,8 @@ class DeferrerWrapper(BaseDeferrer):
     def _right(self, items, proba, rows, who, target):
         return self.deferrer_._right(items, proba, rows, who, target)
 
-    def _right_of_all(self, items, proba, target):
-        return self.deferrer_._right_of_all(items, proba, target)
+    def _right_of_all(self, items, proba, target, people=slice(None)):
+        return self.deferrer_._right_of_all(items, proba, target, people)
 
     def _decision_cost(self):
         return self.deferrer_._decision_cost()
