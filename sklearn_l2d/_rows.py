@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._encoding import as_frame, factorize, some
+from ._encoding import as_frame, check_row_count, factorize, some
 from ._long_tables import COLUMNS, column_values, columns_of
 from ._sklearn import count_rows, take_rows, warn
 from ._votes import Votes
@@ -83,17 +83,15 @@ def _take(table, order):
     return table.iloc[order] if has_index(table) else table[order]
 
 
-def rows_of_items(table, rows):
-    """Rows of items, by increasing positions, of a table that has one for each item or for each answer."""
-    if not _is_long(table):
-        return take_rows(table, rows)
-    table = as_frame(table)
-    return table.iloc[np.flatnonzero(np.isin(_items(table)[1], rows))]
-
-
-def n_items(table):
-    """Number of items of a table that has a row for each item or for each answer."""
-    return len(_items(as_frame(table))[0]) if _is_long(table) else count_rows(table)
+def rows_of_items(annotations, rows, n_rows):
+    """Annotations of items, by increasing positions among `n_rows`; a long table has rows for their answers."""
+    if not _is_long(annotations):
+        check_row_count(range(count_rows(annotations)), n_rows, "annotations")
+        return take_rows(annotations, rows)
+    table = as_frame(annotations)
+    items, item = _items(table)
+    check_row_count(items, n_rows, "annotations")
+    return table.iloc[np.flatnonzero(np.isin(item, rows))]
 
 
 def _order(name, ids, known_name, known):

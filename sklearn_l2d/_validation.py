@@ -10,7 +10,7 @@ from sklearn.utils.validation import column_or_1d
 
 from ._by_name import are_numbers, expert_places
 from ._encoding import as_frame, check_row_count, is_frame, known_labels, label_array, plain_text, some, unseen_labels
-from ._rows import n_items, rows_of_items, same_rows
+from ._rows import rows_of_items, same_rows
 from ._sklearn import check_weights, count_rows, take_rows, warn
 from ._votes import Votes, make_votes, placed
 
@@ -88,8 +88,7 @@ def weighted_rows(X, y, annotations, sample_weight):
     check_consistent_length(X, y)
     rows = np.flatnonzero(weight)
     if annotations is not None:
-        check_row_count(range(n_items(annotations)), len(weight), "annotations")
-        annotations = rows_of_items(annotations, rows)
+        annotations = rows_of_items(annotations, rows, len(weight))
     return *(None if part is None else take_rows(part, rows) for part in (X, y)), annotations, weight[rows]
 
 

@@ -223,5 +223,5 @@ class LabellingDeferrer(DecidingDeferrer):
             return X, labels, annotations, sample_weight
         rows = np.flatnonzero(known)
         sample_weight = None if sample_weight is None else take_rows(sample_weight, rows)
-        annotations = None if annotations is None else rows_of_items(annotations, rows)
+        annotations = None if annotations is None else rows_of_items(annotations, rows, len(known))
         return take_rows(indexable(X)[0], rows), labels, annotations, sample_weight

@@ -398,3 +398,10 @@ def test_newcomers_without_truth_weigh_what_their_behaviour_does():
     gate.onboard("g", X_new, newcomers[["g"]], y_new)
     assert np.isnan(gate._roster.likely[-1]).all()
     assert not np.isnan(gate._roster.likely[-2]).any()
+
+
+def test_score_refuses_annotations_of_other_items_where_a_truth_is_unknown(crowd):
+    model = confidence().fit(crowd.X, crowd.y, annotations=crowd.annotations)
+    y = np.append(crowd.y[:-1].astype(float), np.nan)
+    with pytest.raises(ValueError, match="annotations has 121 rows, but X has 120"):
+        model.score(crowd.X, y, annotations=np.vstack([crowd.annotations, crowd.annotations[:1]]))
