@@ -1,4 +1,8 @@
-"""Latent behaviours of annotators, learnt from anonymous vote counts, and memberships of experts."""
+"""Latent behaviours of annotators, learnt from anonymous vote counts, and memberships of experts.
+
+Beside the estimator, `_learnt_settings.py` has what the votes decide before and during training, `_survey.py` what the
+behaviours are after it, and `_membership.py` how experts are placed among them.
+"""
 
 import copy
 import numbers
@@ -6,21 +10,15 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._annotated_target import matched_target
 from .._encoding import check_row_count, sparse_counts
-from .._numerics._concentration import (
-    gamma_prior,
-    weight_prior,
-    whole_rows,
-)
-from .._numerics._dirichlet_membership import average_membership, variational_membership
+from .._numerics._concentration import gamma_prior, weight_prior, whole_rows
 from .._numerics._item_information import most_informative
 from .._numerics._marginal_likelihood import check_alpha, is_whole, likelihood_method, log_marginal
-from .._numerics._mixture_weights import mixture_weights, weight_deviations, weight_posterior
+from .._numerics._mixture_weights import weight_deviations, weight_posterior
 from .._persistence import Estimator
 from .._rows import same_rows
 from .._sklearn import Interval, StrOptions, atomic_fit, transform_output, warn
@@ -29,59 +27,12 @@ from .._torch._net import NET_CONSTRAINTS, check_net, predict_batches, train
 from .._torch._seeding import own_state
 from .._validation import answers_among, votes_beside, weighted_rows
 from ..annotations import encode_counts
-from ._annotation_net import build_annotation_net, drop_consensus, gather
+from ._annotation_net import build_annotation_net, drop_consensus
 from ._learnt_settings import USUAL_PENALTY, AlphaLearner, best_penalty, start_of_needed
+from ._membership import observed_log_proba, pseudo_counts, solve_membership
+from ._survey import distances, survey, used, warn_of_collapse
 
-_SHARE = 0.1  # of the labels of an expert that the prior counts as, by default
 _ALPHA_EPOCHS = 5  # of EM until alpha is learnt anew
-_IDLE = 0.01  # clusters below this share of the votes are idle; clusters below this distance answer alike
-
-
-@own_state(grad=False)
-def survey(net, X, labels, votes):
-    """One pass over the training rows with the final behaviours.
-
-    Returns
-    -------
-    weights : ndarray of shape (K,)
-        Share of the votes that each behaviour accounts for, ``sum T zeta / sum T``.
-    agreement : ndarray of shape (K,)
-        Mean probability that each behaviour gives to a vote.
-    distance : ndarray of shape (K, K)
-        As returned by `largest_distance`, over all items.
-    """
-    n_members = len(net.alpha)
-    weights, agreement = np.zeros(n_members), np.zeros(n_members)
-    distance = np.zeros((n_members, n_members))
-    for rows, log_proba in predict_batches(net.module_.members, X, net.device):
-        distance = np.maximum(distance, largest_distance(log_proba.exp()))
-        log_f = gather(log_proba, net.tensor(labels[rows]))
-        batch_votes = net.tensor(votes[rows])
-        weights += (batch_votes.unsqueeze(-1) * net.e_step(log_f, batch_votes)).sum((0, 1)).cpu().numpy()
-        agreement += (batch_votes.unsqueeze(-1) * log_f.exp()).sum((0, 1)).cpu().numpy()
-    total = votes.sum(dtype=float)
-    return weights / total, agreement / total, distance
-
-
-def largest_distance(proba):
-    """Largest total variation (K, K) between two behaviours over the items of a batch (K, B, C)."""
-    return np.stack([((proba - behaviour).abs().sum(-1).amax(-1) / 2).cpu().numpy() for behaviour in proba])
-
-
-def warn_of_collapse(weights, distance):
-    """Warn of clusters with less than 1 % of the votes, and of pairs that answer alike on all items."""
-    idle = np.flatnonzero(weights < _IDLE)
-    twins = np.argwhere(np.triu(distance < _IDLE, k=1))
-    problems = []
-    if len(idle):
-        problems.append(f"clusters {idle.tolist()} carry less than 1 % of the votes")
-    if len(twins):
-        problems.append(f"the clusters of the pairs {twins.tolist()} answer alike everywhere")
-    if problems:
-        warn(
-            "clusters collapsed: " + "; ".join(problems) + ". Lower n_clusters, raise alpha, or train longer.",
-            ConvergenceWarning,
-        )
 
 
 class TrainingData(NamedTuple):
@@ -91,29 +42,6 @@ class TrainingData(NamedTuple):
     labels: np.ndarray
     votes: np.ndarray
     classes: np.ndarray
-
-
-def observed_log_proba(batches, votes):
-    """Log-probability that each behaviour gives to each annotation that was made.
-
-    Parameters
-    ----------
-    batches : iterable of (slice, ndarray of shape (b, K, C))
-        Log-probabilities of consecutive rows.
-    votes : Votes
-        The annotations of these rows.
-
-    Returns
-    -------
-    log_f : ndarray of shape (n_annotations, K)
-        One row per annotation, in the order of the votes.
-    """
-    starts = votes.starts
-    log_f = []
-    for rows, log_proba in batches:
-        answers = slice(starts[rows.start], starts[rows.stop])
-        log_f.append(log_proba[votes.item[answers] - np.int64(rows.start), :, votes.label[answers]])
-    return np.concatenate(log_f)
 
 
 def one_column(annotations):
@@ -131,44 +59,6 @@ def one_column(annotations):
             "column."
         )
     return table
-
-
-def pseudo_counts(strength, weights, n_labels):
-    """Dirichlet pseudo-counts (M, K) of experts with `n_labels` (M,) each, in proportion to `weights` (K,).
-
-    A number is the same for all. "auto" is a share of the labels of each: what a fixed number takes from the membership
-    of an expert depends on how many labels there are, so that it ranks experts by their labels instead of by their
-    answers.
-    """
-    total = _SHARE * n_labels if isinstance(strength, str) else np.full(len(n_labels), float(strength))
-    return total[:, None] * weights
-
-
-def solve_membership(method, log_f, expert, n_experts, *, prior, alpha, start, n_iter):
-    """Memberships (M, K) of the experts; undefined for an expert without annotations.
-
-    Parameters
-    ----------
-    method : {"map", "variational", "average"}
-        Optimal mixture weights, Algorithm 1 of L2D-Clusters, or its appendix F.
-    log_f, expert : ndarrays
-        As returned by `observed_log_proba`.
-    n_experts : int
-        M.
-    prior : ndarray of shape (M, K)
-        Dirichlet pseudo-counts, for "map".
-    alpha : ndarray of shape (K,)
-        Concentration of the items' mixtures, for "average".
-    start, n_iter : float, int
-        Entries of alpha at the start, and number of iterations, for "variational".
-    """
-    if method == "map":
-        return mixture_weights(log_f, expert, n_experts, prior=prior)[0]
-    if method == "variational":
-        dirichlet = variational_membership(log_f, expert, n_experts, start=start, n_iter=n_iter)
-    else:
-        dirichlet = average_membership(log_f, expert, n_experts, alpha)
-    return dirichlet / dirichlet.sum(1, keepdims=True)
 
 
 def check_n_items(n_items, n_pool):
@@ -836,12 +726,8 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
             cluster by a total variation of at least 0.01 on some item.
         """
         check_is_fitted(self)
-        items, distance = self._check_items(X), 0.0
-        for _, log_proba in predict_batches(self.net_.module_.members, items, self.net_.device):
-            distance = np.maximum(distance, largest_distance(log_proba.exp()))
-        carries = self.cluster_weights_ >= _IDLE
-        alike = np.triu(distance[np.ix_(self._order, self._order)] < _IDLE, k=1)
-        return carries & ~(alike & carries[:, None]).any(0)
+        distance = distances(self.net_, self._check_items(X))
+        return used(self.cluster_weights_, distance[np.ix_(self._order, self._order)])
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "net_")
