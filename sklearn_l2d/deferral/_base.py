@@ -31,7 +31,7 @@ from ._labelling import LabellingDeferrer
 from ._roster import new_roster, plain_selection, served_shares
 from ._settings import check_nobody, select_members
 from ._sight import sight_of
-from ._team import Team
+from ._team import new_team
 
 _EXAMPLES = {"classifier": "LogisticRegression()", "clusterer": "AnnotatorLDA()"}  # of the parts of a deferrer
 
@@ -250,16 +250,8 @@ class BaseDeferrer(LabellingDeferrer):
             )
         y_codes = np.searchsorted(self.classes_, y)
         unlabeled = None if X_unlabeled is None else self._check_unlabeled(X_unlabeled)
-        labelled, its_votes = items, votes
-        if not known.all():
-            labelled, its_votes = items[known], votes[known]
-            rows = np.append(np.flatnonzero(known), np.flatnonzero(~known & (np.diff(votes.starts) > 0)))
-            items, votes, known = items[rows], votes[rows], known[rows]
-            weights = None if weights is None else weights[rows]
-        if archive is not None:
-            archive = archive.besides(unlabeled, items)
-        team = Team(labelled, y, y_codes, its_votes, unlabeled, archive, items, votes, known, weights)
-        self._roster = new_roster(its_votes, y_codes, team.weight)
+        team = new_team(items, y, y_codes, votes, known, weights, unlabeled, archive)
+        self._roster = new_roster(team.votes, y_codes, team.weight)
         return team
 
     def _check_unlabeled(self, X_unlabeled):

@@ -20,6 +20,33 @@ from ._deciding import DecidingDeferrer
 _FUSIONS = "combine", "crowdlab"  # decisions by the classifier and all answers together
 
 
+def vote_of_targets(selection, deferral, votes):
+    """Vote of the members who answered an item, weighted by how often its target selects them.
+
+    Parameters
+    ----------
+    selection : ndarray or csr_array of shape (n_targets, n_experts)
+        Weights by which each target selects its members.
+    deferral : ndarray of int of shape (n,)
+        Targets of the items, -1 for the classifier.
+    votes : Votes
+        Answers of the experts to the items.
+
+    Returns
+    -------
+    rows : ndarray of int of shape (n_decided,)
+        Items that a member of their target answered.
+    labels : ndarray of int of shape (n_decided,)
+        Their labels, by position in the classes.
+    """
+    weight = answer_weights(selection, deferral, votes)
+    n_classes = len(votes.classes)
+    cells = votes.item * np.int64(n_classes) + votes.label
+    ballots = np.bincount(cells, weight, minlength=len(votes) * n_classes).reshape(-1, n_classes)
+    decided = np.flatnonzero(ballots.sum(1) > 0)
+    return decided, ballots[decided].argmax(1)
+
+
 class LabellingDeferrer(DecidingDeferrer):
     """Second layer of `BaseDeferrer`: which label the team gives an item, from the answers to it."""
 
@@ -68,7 +95,7 @@ class LabellingDeferrer(DecidingDeferrer):
             rows = np.flatnonzero(who >= 0)
             answers = entries(given, rows, who[rows]) - 1
         else:
-            rows, answers = self._vote(deferral, votes)
+            rows, answers = vote_of_targets(self._selection, deferral, votes)
         labels = labels.astype(np.result_type(labels, self.classes_), copy=True)
         labels[rows] = self.classes_[answers]
         return labels
@@ -199,15 +226,6 @@ class LabellingDeferrer(DecidingDeferrer):
         """Labels by probabilities (n, C) of the truth: the most probable ones, or those of the least expected cost."""
         cost = self._decision_cost()
         return self.classes_[proba.argmax(1) if cost is None else (proba @ cost).argmin(1)]
-
-    def _vote(self, deferral, votes):
-        """Rows that a target decides and its weighted vote."""
-        weight = answer_weights(self._selection, deferral, votes)
-        n_classes = len(self.classes_)
-        cells = votes.item * np.int64(n_classes) + votes.label
-        ballots = np.bincount(cells, weight, minlength=len(votes) * n_classes).reshape(-1, n_classes)
-        decided = np.flatnonzero(ballots.sum(1) > 0)
-        return decided, ballots[decided].argmax(1)
 
     def _of_known_truth(self, X, y, annotations, sample_weight):
         """The matched arguments of `score`, without the items of unknown truth, of which a split may hold some."""

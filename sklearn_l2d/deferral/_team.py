@@ -62,3 +62,32 @@ class Team:
     def weight_if_any(self):
         """Weights (n,) of the labelled items; None if all count alike."""
         return None if self.weights is None else self.weight
+
+
+def new_team(items, y, y_codes, votes, known, weights, unlabeled, archive):
+    """`Team` of checked rows; those of unknown truth stay if somebody annotated them.
+
+    Parameters
+    ----------
+    items : Items
+        n rows.
+    y, y_codes : ndarrays of shape (n_labelled,)
+        True labels of the rows that are labelled.
+    votes : Votes
+        Annotations of the n rows.
+    known : ndarray of bool of shape (n,)
+        Which of them are labelled.
+    weights : ndarray of shape (n,) or None
+        Weights of the n rows; None if all count alike.
+    unlabeled, archive
+        As in `Team`; the archive may still hold items that are in `items`.
+    """
+    labelled, its_votes = items, votes
+    if not known.all():
+        labelled, its_votes = items[known], votes[known]
+        rows = np.append(np.flatnonzero(known), np.flatnonzero(~known & (np.diff(votes.starts) > 0)))
+        items, votes, known = items[rows], votes[rows], known[rows]
+        weights = None if weights is None else weights[rows]
+    if archive is not None:
+        archive = archive.besides(unlabeled, items)
+    return Team(labelled, y, y_codes, its_votes, unlabeled, archive, items, votes, known, weights)
