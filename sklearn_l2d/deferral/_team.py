@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._folds import folds_of
 from .._items import Items
 from .._sklearn import StrOptions
 from .._votes import Votes
@@ -25,6 +26,8 @@ class Team:
         Their positions in `classes_`.
     votes : Votes
         Annotations of the experts.
+    groups : ndarray of int of shape (n,) or None
+        Numbers of what the labelled items come from, None if each is drawn by itself.
     unlabeled : Items or None
         Items of which neither labels nor annotations are given.
     archive : Archive or None
@@ -43,6 +46,7 @@ class Team:
     y: np.ndarray
     y_codes: np.ndarray
     votes: Votes
+    groups: np.ndarray | None
     unlabeled: Items | None
     archive: Archive | None
     annotated: Items
@@ -54,6 +58,10 @@ class Team:
     def counted(self):
         """How many experts gave each answer (n, C) to the labelled items; None without an archive."""
         return None if self.archive is None else self.votes.to_counts()
+
+    def folds(self, cv, seed):
+        """Fold (n,) of each labelled item, of `cv` at most: by whole groups, or else stratified by the truth."""
+        return folds_of(len(self.y), cv, seed, self.y_codes, self.groups)
 
     @property
     def weight(self):
