@@ -2,7 +2,6 @@
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.validation import has_fit_parameter
 
 from ._sklearn import take_rows
@@ -21,40 +20,31 @@ def in_its_type(call, X):
     return call(X.astype(np.float32))
 
 
-def folds_of(y_codes, cv, seed):
-    """Splitter into `cv` folds, or as many as there are rows, stratified by labels where all are frequent enough."""
-    counts, n_folds = np.bincount(y_codes), min(cv, len(y_codes))
-    splitter = StratifiedKFold if counts[counts > 0].min() >= n_folds else KFold
-    return splitter(n_folds, shuffle=True, random_state=seed)
-
-
-def out_of_fold(fit, X, y_codes, classes, cv, seed, *, needs_classes=True):
+def out_of_fold(fit, X, y_codes, classes, fold, *, needs_classes=True):
     """Probabilities (n, C) on rows that a classifier was not fitted to.
 
     Parameters
     ----------
     fit : callable
-        ``fit(rows, fold)`` returns a classifier that is fitted to the rows outside of a fold, which is a number.
+        ``fit(rows, number)`` returns a classifier that is fitted to the rows outside of a fold.
     X : array-like of n rows
         Items.
     y_codes : ndarray of int of shape (n,)
-        Positions in `classes` of the labels, by which folds are stratified where they can be.
+        Positions in `classes` of the labels.
     classes : ndarray of shape (C,)
         All classes.
-    cv : int
-        Number of folds; fewer if there are fewer rows.
-    seed : int
-        Seed of the folds.
+    fold : ndarray of int of shape (n,)
+        Of every row, as `folds_of` returns them.
     needs_classes : bool, default=True
         Whether rows of a single class cannot be fitted to; then their class is predicted.
     """
-    n_rows, folds = len(y_codes), folds_of(y_codes, cv, seed)
-    proba = np.full((n_rows, len(classes)), FLOOR)
-    for fold, (seen, unseen) in enumerate(folds.split(np.zeros(n_rows), y_codes)):
+    proba = np.full((len(fold), len(classes)), FLOOR)
+    for number in range(fold.max() + 1):
+        seen, unseen = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
         if needs_classes and len(np.unique(y_codes[seen])) < 2:
             proba[unseen, y_codes[seen][0]] = 1.0
         else:
-            model = fit(seen, fold)
+            model = fit(seen, number)
             proba[unseen] = expand(own_proba(model, take_rows(X, unseen)), model.classes_, classes)
     return proba / proba.sum(1, keepdims=True)
 

@@ -9,7 +9,18 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from ._by_name import are_numbers, expert_places
-from ._encoding import as_frame, check_row_count, is_frame, known_labels, label_array, plain_text, some, unseen_labels
+from ._encoding import (
+    as_frame,
+    check_row_count,
+    factorize,
+    is_frame,
+    is_na,
+    known_labels,
+    label_array,
+    plain_text,
+    some,
+    unseen_labels,
+)
 from ._rows import rows_of_items, same_rows
 from ._sklearn import check_weights, count_rows, take_rows, warn
 from ._votes import Votes, make_votes, placed
@@ -77,19 +88,50 @@ def warn_of_marker(y, name="y", fix="pass unlabeled_label=-1; if it is a class, 
         )
 
 
-def weighted_rows(X, y, annotations, sample_weight):
-    """Rows of a fit, already matched, without those of weight 0, and their weights; None if `sample_weight` is None."""
+def weighted_rows(X, y, annotations, sample_weight, groups=None):
+    """Rows of a fit, already matched, without those of weight 0, their weights and the numbers of their groups.
+
+    Weights and numbers are None where `sample_weight` or `groups` is.
+    """
+    if groups is not None:
+        *_, groups = same_rows(X=X, y=y, annotations=annotations, groups=groups)
+        groups = group_codes(groups, count_rows(X))
     if sample_weight is None:
-        return X, y, annotations, None
+        return X, y, annotations, None, groups
     *_, annotations, sample_weight = same_rows(X=X, y=y, annotations=annotations, sample_weight=sample_weight)
     weight = check_weights(sample_weight, X)
     if (weight > 0).all():
-        return X, y, annotations, weight
+        return X, y, annotations, weight, groups
     check_consistent_length(X, y)
     rows = np.flatnonzero(weight)
     if annotations is not None:
         annotations = rows_of_items(annotations, rows, len(weight))
-    return *(None if part is None else take_rows(part, rows) for part in (X, y)), annotations, weight[rows]
+    X, y = (None if part is None else take_rows(part, rows) for part in (X, y))
+    return X, y, annotations, weight[rows], None if groups is None else groups[rows]
+
+
+def group_codes(groups, n_rows):
+    """Numbers (n_rows,) of the groups of items, in the order of the sorted labels of the groups."""
+    labels = column_or_1d(label_array(groups), warn=True)
+    if len(labels) != n_rows:
+        raise ValueError(f"groups has {len(labels)} entries, but X has {n_rows} items; pass the group of each item.")
+    names, code = factorize(labels)
+    missing = np.array([is_na(name) for name in names], dtype=bool)
+    if missing.any():
+        raise ValueError(
+            f"groups is missing for {int(missing[code].sum())} of {n_rows} items; give each item that stands alone a "
+            "group of its own."
+        )
+    return np.argsort(sorted(range(len(names)), key=lambda i: (type(names[i]).__name__, names[i])))[code]
+
+
+def check_several_groups(groups, which=""):
+    """Refuse groups of labelled items, numbers (n,) or None, of which there is one only."""
+    if groups is not None and len(np.unique(groups)) < 2:
+        raise ValueError(
+            f"groups is the same for all items of known truth{which}, so that none can be judged by what others teach; "
+            "label items of more groups, or leave groups out."
+        )
 
 
 def row_weights(class_weight, y, sample_weight=None):

@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._classifiers import expand, fit_to_proba, out_of_fold, own_proba
+from .._folds import folds_of
 from .._numerics._crowd_em import vote_shares
 from .._numerics._crowdlab import crowdlab_consensus, crowdlab_proba
 from .._sklearn import Interval, take_rows
@@ -199,9 +200,11 @@ class CROWDLAB(BaseConsensusClassifier):
         else:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
 
-            def fit(rows, fold):
+            def fit(rows, _):
                 return fit_to_proba(classifier, take_rows(X, rows), shares[rows], classes)
 
-            proba = out_of_fold(fit, X, shares.argmax(1), classes, self.cv, seed)
+            majority = shares.argmax(1)
+            fold = folds_of(len(majority), self.cv, seed, majority)
+            proba = out_of_fold(fit, X, majority, classes, fold)
         self._crowdlab, self._right, self._seen, consensus = crowdlab_consensus(votes, proba, truth)
         return consensus

@@ -41,6 +41,8 @@ class World:
         Rows with true labels but without named annotations, on which the classifier was trained.
     classifier : classifier
         Frozen if it was trained on `known`; otherwise it is fitted on the labelled rows.
+    sources : ndarray of shape (n,), default=None
+        What several items come from. Those of the test rows are others.
     """
 
     seed: int
@@ -55,12 +57,18 @@ class World:
     unlabeled: np.ndarray
     known: np.ndarray
     classifier: object
+    sources: np.ndarray | None = None
     _behaviours: dict = field(default_factory=dict, init=False, repr=False)
 
     @property
     def n_experts(self):
         """Number of experts."""
         return self.annotations.shape[1]
+
+    @property
+    def cv(self):
+        """Number of folds; where whole sources are held out, so many that what is judged knows nearly all others."""
+        return 5 if self.sources is None else 20
 
     def behaviours(self, n_clusters, alpha=50.0):
         """Frozen `AnnotatorLDA` of the archive, which is trained once per world."""
@@ -88,7 +96,7 @@ class World:
             "y": self.y[rows],
             "annotations": annotations,
             "X_unlabeled": self.X[self.unlabeled],
-        }
+        } | ({} if self.sources is None else {"groups": self.sources[rows]})
 
 
 @dataclass(frozen=True)
@@ -181,6 +189,7 @@ def people(name, seed, *, least, n_components=None):
     return World(
         seed, X, crowd.y[items], annotations, np.asarray(crowd.counts)[items], None, archive, pool,
         np.flatnonzero(held_out), unlabeled, np.empty(0, dtype=int), LogisticRegression(C=0.1, max_iter=500),
+        crowd.shape_id[items] if "shape_id" in crowd else None,
     )  # fmt: skip
 
 

@@ -21,7 +21,15 @@ from .._numerics._fusion import Exponents
 from .._numerics._matrices import identity
 from .._rows import same_rows
 from .._sklearn import atomic, atomic_fit, count_rows, get_tags, warn
-from .._validation import check_annotations, check_truth, name_list, votes_beside, warn_of_marker, weighted_rows
+from .._validation import (
+    check_annotations,
+    check_several_groups,
+    check_truth,
+    name_list,
+    votes_beside,
+    warn_of_marker,
+    weighted_rows,
+)
 from .._votes import Votes, placed
 from ..crowd import CountsClassifier, NetClassifier
 from ._answer_model import completed, count_votes, few_answers, learn_weights
@@ -54,7 +62,12 @@ class BaseDeferrer(LabellingDeferrer):
       they lead, and `_decision_cost` what errors cost.
     """
 
-    __metadata_request__fit: ClassVar = {"annotations": True, "X_unlabeled": True, "votes_unlabeled": True}
+    __metadata_request__fit: ClassVar = {
+        "annotations": True,
+        "X_unlabeled": True,
+        "votes_unlabeled": True,
+        "groups": True,
+    }
     __metadata_request__partial_fit: ClassVar = {"annotations": True}
 
     _silence = "their correctness is taken to be that of all experts"
@@ -83,7 +96,7 @@ class BaseDeferrer(LabellingDeferrer):
         return super().set_params(**params)
 
     @atomic_fit(prefer_skip_nested_validation=False)
-    def fit(self, X, y, annotations=None, X_unlabeled=None, votes_unlabeled=None, sample_weight=None):
+    def fit(self, X, y, annotations=None, X_unlabeled=None, votes_unlabeled=None, sample_weight=None, groups=None):
         """Fit the deferrer to labelled and annotated items.
 
         Parameters
@@ -116,6 +129,10 @@ class BaseDeferrer(LabellingDeferrer):
             Weights of the labelled and annotated items, in all that is learnt and in the shares that are measured on
             them. An item of weight 2 counts as if it were there twice, one of weight 0 as if it were absent. A
             classifier whose `fit` takes no weights learns without them, which a warning tells.
+        groups : array-like of shape (n_samples,), default=None
+            What several items come from, such as the patient, where they resemble one another; these are groups of
+            items, not of experts. What is held out to judge what was learnt is held out by whole groups, so that it is
+            judged on patients whom it does not know, as future ones. By default every item is drawn by itself.
 
         Returns
         -------
@@ -125,13 +142,13 @@ class BaseDeferrer(LabellingDeferrer):
         Raises
         ------
         ValueError
-            If the data, the weights or the bounds are not as described, or the bounds cannot be met; without
-            annotations, no work by people can be requested.
+            If the data, the weights, the groups or the bounds are not as described, or the bounds cannot be met;
+            without annotations, no work by people can be requested.
         MemoryError
             If a table of items and experts is needed, for bounds on single experts or completed annotations, and there
             is not enough memory free for it.
         """
-        self._fit(X, y, annotations, X_unlabeled, votes_unlabeled, sample_weight)
+        self._fit(X, y, annotations, X_unlabeled, votes_unlabeled, sample_weight, groups)
 
     @atomic
     def offboard(self, experts):
@@ -197,11 +214,13 @@ class BaseDeferrer(LabellingDeferrer):
 
     # Fitting.
 
-    def _fit(self, X, y, annotations, X_unlabeled=None, votes_unlabeled=None, sample_weight=None, classes=()):
-        X, y, annotations, weights = weighted_rows(X, *matched_target(X, y, annotations), sample_weight)
+    def _fit(
+        self, X, y, annotations, X_unlabeled=None, votes_unlabeled=None, sample_weight=None, groups=None, classes=()
+    ):
+        X, y, annotations, *of_rows = weighted_rows(X, *matched_target(X, y, annotations), sample_weight, groups)
         if annotations is None:
             check_nobody(**self.get_params(deep=False))
-        team = self._check_team(X, y, annotations, X_unlabeled, votes_unlabeled, weights, classes)
+        team = self._check_team(X, y, annotations, X_unlabeled, votes_unlabeled, *of_rows, classes)
         self._check_settings(team.y)
         self._seed = self._draw_seed()
         if self.n_experts_:
@@ -220,7 +239,7 @@ class BaseDeferrer(LabellingDeferrer):
     def _draw_seed(self):
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _check_team(self, X, y, annotations, X_unlabeled, votes_unlabeled, weights, classes):
+    def _check_team(self, X, y, annotations, X_unlabeled, votes_unlabeled, weights, groups, classes):
         """Checked `Team`; sets `classes_`, the roster, `n_features_in_` and `feature_names_in_`."""
         if votes_unlabeled is not None:
             self._check_votes_unlabeled(X_unlabeled, votes_unlabeled)
@@ -250,7 +269,9 @@ class BaseDeferrer(LabellingDeferrer):
             )
         y_codes = np.searchsorted(self.classes_, y)
         unlabeled = None if X_unlabeled is None else self._check_unlabeled(X_unlabeled)
-        team = new_team(items, y, y_codes, votes, known, weights, unlabeled, archive)
+        groups = None if groups is None else groups[known]
+        check_several_groups(groups)
+        team = new_team(items, y, y_codes, votes, groups, known, weights, unlabeled, archive)
         self._roster = new_roster(team.votes, y_codes, team.weight)
         return team
 
@@ -330,8 +351,9 @@ class BaseDeferrer(LabellingDeferrer):
     def _honest_proba(self, team, cv):
         classifier = self._fit_classifier(team)
         archive, given = team.archive, (team.weight_if_any, team.archive, team.counted)
+        fold = None if isinstance(classifier, FrozenEstimator) else team.folds(cv, self._seed)
         proba, self.temperature_, of_archive = judge_classifier(
-            classifier, self.classifier_, team.items.given, team.y, self.classes_, cv, self._seed, *given
+            classifier, self.classifier_, team.items.given, team.y, self.classes_, fold, self._seed, *given
         )
         if archive is not None:  # shares are calibrated on them
             team.unlabeled.proba = self._classifier_proba(team.unlabeled)

@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .._classifiers import expand, folds_of, in_its_type, out_of_fold, own_proba
+from .._classifiers import expand, in_its_type, out_of_fold, own_proba
 from .._encoding import some
 from .._numerics._answers import fit_temperature
 from .._numerics._matrices import row_chunks
@@ -109,7 +109,7 @@ def check_learns_from_votes(classifier, are_named):
         )
 
 
-def judge_classifier(classifier, fitted, X, y, classes, cv, seed, sample_weight=None, archive=None, answers=None):
+def judge_classifier(classifier, fitted, X, y, classes, fold, seed, sample_weight=None, archive=None, answers=None):
     """Calibrated, out-of-fold probabilities of the classifier on the rows that it was fitted on.
 
     Parameters
@@ -120,10 +120,10 @@ def judge_classifier(classifier, fitted, X, y, classes, cv, seed, sample_weight=
         Labelled rows.
     classes : ndarray of shape (C,)
         All classes of the team.
-    cv : int
-        Number of folds; fewer if a class or the data set is smaller.
+    fold : ndarray of int of shape (n,) or None
+        Of every row, as `folds_of` returns them; a frozen classifier needs none.
     seed : int
-        Seed of the folds.
+        Seed of the classifier and of the folds of the archive.
     sample_weight : ndarray of shape (n,), default=None
         Weights of the rows.
     archive : Archive, default=None
@@ -145,7 +145,7 @@ def judge_classifier(classifier, fitted, X, y, classes, cv, seed, sample_weight=
         proba = expand(own_proba(fitted, X), fitted.classes_, classes)
     else:
         unfitted = with_seed(classifier, seed)
-        proba, of_archive = _out_of_fold(unfitted, X, y, y_codes, classes, cv, seed, sample_weight, archive, answers)
+        proba, of_archive = _out_of_fold(unfitted, X, y, y_codes, classes, fold, seed, sample_weight, archive, answers)
     temperature = fit_temperature(np.log(proba), y_codes, sample_weight)
     for part in (proba,) if of_archive is None else (proba, of_archive):
         for rows in row_chunks(*part.shape):
@@ -174,24 +174,24 @@ def with_seed(estimator, seed):
     return clone(estimator).set_params(**dict.fromkeys(open_, seed))
 
 
-def _out_of_fold(classifier, X, y, y_codes, classes, cv, seed, sample_weight, archive, answers):
+def _out_of_fold(classifier, X, y, y_codes, classes, fold, seed, sample_weight, archive, answers):
     """Probabilities of labelled rows (n, C) and of the archive, if there is one, by models that saw neither."""
     of_archive = None
     if archive is not None:
         of_archive = np.empty((len(archive), len(classes)))
-        part = np.random.default_rng(seed).permutation(len(archive)) % folds_of(y_codes, cv, seed).n_splits
+        part = np.random.default_rng(seed).permutation(len(archive)) % (fold.max() + 1)
 
-    def fit(rows, fold):
+    def fit(rows, number):
         weights, others = None if sample_weight is None else sample_weight[rows], (None, None)
         if archive is not None:
-            others = archive.on(np.flatnonzero(part != fold)), answers[rows]
+            others = archive.on(np.flatnonzero(part != number)), answers[rows]
         model = _train(classifier, take_rows(X, rows), y[rows], weights, *others)
-        if archive is not None and (part == fold).any():
-            held_out = archive.on(np.flatnonzero(part == fold))
-            of_archive[part == fold] = expand(own_proba(model, held_out.X), model.classes_, classes)
+        if archive is not None and (part == number).any():
+            held_out = archive.on(np.flatnonzero(part == number))
+            of_archive[part == number] = expand(own_proba(model, held_out.X), model.classes_, classes)
         return model
 
-    return out_of_fold(fit, X, y_codes, classes, cv, seed, needs_classes=archive is None), of_archive
+    return out_of_fold(fit, X, y_codes, classes, fold, needs_classes=archive is None), of_archive
 
 
 def own_labels(classifier, X):

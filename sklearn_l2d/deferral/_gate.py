@@ -9,9 +9,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from scipy.special import log_softmax, logsumexp, softmax
-from sklearn.model_selection import KFold
 
 from .._annotated_target import matched_target
+from .._folds import folds_of
 from .._numerics._answers import expected_correctness
 from .._numerics._evidence import Evidence, answer_evidence
 from .._numerics._gate_posterior import gate_log_likelihood, gate_posterior, target_log_likelihood
@@ -288,7 +288,7 @@ def train_gate(net, problem, n_epochs, *, seed, verbose=0, cosine=True, e_step=g
     return [record | extra for record, extra in zip(history, records, strict=False)]
 
 
-def cross_fitted_logits(build, problem, n_epochs, n_folds, *, seed):
+def cross_fitted_logits(build, problem, n_epochs, fold, *, seed):
     """Out-of-fold logits of the rows of a problem, for calibration without unlabelled rows, as a `RowTable`.
 
     Parameters
@@ -296,17 +296,17 @@ def cross_fitted_logits(build, problem, n_epochs, n_folds, *, seed):
     build : callable
         Returns an untrained gate for a problem.
     problem : GateProblem
-    n_epochs, n_folds, seed
+    n_epochs, seed
         As for the gate itself.
+    fold : ndarray of int of shape (n,)
+        Of every row, as `folds_of` returns them.
     """
     problem = problem.now()._replace(refresh=None)
-    fold, of_fold = np.empty(len(problem.X), dtype=np.intp), []
-    folds = KFold(min(n_folds, len(problem.X)), shuffle=True, random_state=seed)
-    for seen, unseen in folds.split(problem.X):
-        learnt = problem.rows(seen)
+    of_fold = []
+    for number in range(fold.max() + 1):
+        learnt = problem.rows(np.flatnonzero(fold != number))
         net = build(learnt)
         train_gate(net, learnt, n_epochs, seed=seed)
-        fold[unseen] = len(of_fold)
         of_fold.append(problem.log_gate(net))
 
     def make(rows):
@@ -433,7 +433,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
             The deferrer after one more epoch.
         """
         if self.__sklearn_is_fitted__():
-            self._learn_more(*weighted_rows(X, *matched_target(X, y, annotations), sample_weight))
+            self._learn_more(*weighted_rows(X, *matched_target(X, y, annotations), sample_weight)[:4])
         else:
             self._fit(X, y, annotations, sample_weight=sample_weight, classes=() if classes is None else classes)
 
@@ -499,7 +499,8 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
             contest = self._contest(team.unlabeled, bounds)
         else:
             if bounds.bind:
-                scores = cross_fitted_logits(self._new_gate, problem, self.max_epochs, self.cv, seed=self._seed)
+                fold = folds_of(len(team.y), self.cv, self._seed, groups=team.groups)
+                scores = cross_fitted_logits(self._new_gate, problem, self.max_epochs, fold, seed=self._seed)
             else:
                 # out-of-fold prior: the classifier is surer of rows that it was fitted on than of others
                 scores = problem.now().log_gate(self.gate_)

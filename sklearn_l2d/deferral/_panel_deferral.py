@@ -8,11 +8,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._by_name import check_capacity
+from .._folds import hold_out
 from .._numerics._keyed import number_keys
 from .._numerics._prices import find_prices
 from .._numerics._risk_control import confidence_bound, n_items_needed
 from .._sklearn import HasMethods, Interval, atomic, warn
-from .._validation import check_answers
+from .._validation import check_answers, check_several_groups
 from ._asking import FEW, Asker, Panel, Sample, Talk, draw_questions, hear_recorded
 from ._behaviours import KnownByBehaviours
 from ._duel import Duel
@@ -516,34 +517,37 @@ class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
                 f"{high:g}; change one of them."
             )
 
-    def _check_team(self, X, y, annotations, X_unlabeled, votes_unlabeled, weights, classes):
+    def _check_team(self, X, y, annotations, X_unlabeled, votes_unlabeled, weights, groups, classes):
         """Without the items that are held out for the bound on the error."""
-        team = super()._check_team(X, y, annotations, X_unlabeled, votes_unlabeled, weights, classes)
+        team = super()._check_team(X, y, annotations, X_unlabeled, votes_unlabeled, weights, groups, classes)
         if self.target_accuracy is None or not self.n_experts_:
             return team
-        order = np.random.default_rng(self._draw_seed()).permutation(len(team.y))
-        n_held = round(self.validation_fraction * len(order))
+        is_held = hold_out(len(team.y), self.validation_fraction, self._draw_seed(), team.groups)
+        held, learnt = np.flatnonzero(is_held), np.flatnonzero(~is_held)
+        n_held = len(held)
         needed = n_items_needed(1 - self.target_accuracy, self.confidence_level)
         if n_held < needed:
             raise ValueError(
                 f"target_accuracy={self.target_accuracy} with confidence_level={self.confidence_level} takes {needed} "
-                f"held-out items or more, but validation_fraction={self.validation_fraction} of {len(order)} labelled "
+                f"held-out items or more, but validation_fraction={self.validation_fraction} of {len(team.y)} labelled "
                 f"items are {n_held}; give more labelled items, or lower one of the two."
             )
-        held, learnt = np.sort(order[:n_held]), np.sort(order[n_held:])
         if len(np.unique(team.y[learnt])) < len(np.unique(team.y)):
             raise ValueError(
                 f"y holds classes that only the {n_held} held-out items for target_accuracy show; give more labelled "
                 "items of each class, or lower validation_fraction."
             )
+        groups = None if team.groups is None else team.groups[learnt]
+        check_several_groups(groups, " beside those that are held out for target_accuracy")
         self._held_out = team.items[held], team.y[held], team.votes[held]
-        rest = np.append(learnt, np.arange(len(order), len(team.known)))  # items of unknown truth come last
+        rest = np.append(learnt, np.arange(len(team.y), len(team.known)))  # items of unknown truth come last
         team = replace(
             team,
             items=team.items[learnt],
             y=team.y[learnt],
             y_codes=team.y_codes[learnt],
             votes=team.votes[learnt],
+            groups=groups,
             annotated=team.annotated[rest],
             annotations=team.annotations[rest],
             known=team.known[rest],

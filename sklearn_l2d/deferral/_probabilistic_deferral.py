@@ -5,9 +5,9 @@ import numbers
 from typing import ClassVar
 
 import numpy as np
-from sklearn.model_selection import KFold
 from sklearn.utils.metaestimators import available_if
 
+from .._folds import folds_of
 from .._items import as_array
 from .._numerics._answers import fit_temperature, temper
 from .._numerics._evidence import absent_likelihood
@@ -51,13 +51,10 @@ class JointClassifier:
         return np.exp(temper(log_proba, temperature)), temperature
 
 
-def lessons(y_codes, n_folds, seed):
-    """Folds (n,) of the rows, and classes (n, 1 + n_folds) for each net of a `JointClassifier`: -1 is left out."""
-    fold = np.empty(len(y_codes), dtype=int)
-    for k, (_, unseen) in enumerate(KFold(n_folds, shuffle=True, random_state=seed).split(y_codes)):
-        fold[unseen] = k
-    left_out = fold[:, None] == np.arange(-1, n_folds)
-    return fold, np.where(left_out, -1, y_codes[:, None])
+def lessons(y_codes, fold):
+    """Classes (n, 1 + n_folds) for each net of a `JointClassifier`: all, and without the rows (n,) of each fold, -1."""
+    left_out = fold[:, None] == np.arange(-1, fold.max() + 1)
+    return np.where(left_out, -1, y_codes[:, None])
 
 
 def of_people(responsibilities, n_experts):
@@ -407,7 +404,8 @@ class ProbabilisticDeferral(ImitatingDeferrer):
             self.answer_net_, rows = self._imitate(team, weight)
             learners.append((self.answer_net_, rows))
         if self.joint_classifier:
-            fold, taught = lessons(team.y_codes, min(self.cv, len(team.y)), self._seed)
+            fold = folds_of(len(team.y), self.cv, self._seed, groups=team.groups)
+            taught = lessons(team.y_codes, fold)
             joint = JointClassifier(self._new_learner(team, taught.shape[1]), self.classes_, self.dtype)
             self.classifier_ = joint
             learners.append((joint.net_, self._rows(joint.net_, team, taught, weight)))

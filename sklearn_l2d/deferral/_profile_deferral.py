@@ -307,7 +307,9 @@ class ProfileDeferral(FixedPanelDeferrer):
         self.group_likelihood_, n_groups = np.empty(0), self.n_groups
         if n_groups is None:
             votes, truth = team.votes, np.eye(len(self.classes_))[team.y_codes] * team.weight[:, None]
-            fold = (team.items.keys(self._seed) % np.uint64(self.cv)).astype(int)
+            fold = team.items.keys(self._seed) % np.uint64(self.cv)
+            if team.groups is not None:
+                fold = team.folds(self.cv, self._seed)
             answers = votes.item, votes.annotator, votes.label
             told = held_out_likelihood(fold, *answers, self.n_experts_, truth, self.max_groups)
             self.group_likelihood_, n_groups = told.sum(0) / max(truth[votes.item].sum(), 1e-300), fewest_groups(told)

@@ -140,12 +140,14 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
         self.coverage = coverage
         self.random_state = random_state
 
-    def _fit(self, X, y, annotations, X_unlabeled=None, votes_unlabeled=None, sample_weight=None, classes=()):
-        X, y, annotations, weights = weighted_rows(X, *matched_target(X, y, annotations), sample_weight)
+    def _fit(
+        self, X, y, annotations, X_unlabeled=None, votes_unlabeled=None, sample_weight=None, groups=None, classes=()
+    ):
+        X, y, annotations, weights, groups = weighted_rows(X, *matched_target(X, y, annotations), sample_weight, groups)
         self._request()
         if annotations is None and not isinstance(self.deferrer, FrozenEstimator):
             check_nobody(coverage=self.coverage)
-        unlabeled = self._fit_deferrer(X, y, annotations, X_unlabeled, votes_unlabeled, weights)
+        unlabeled = self._fit_deferrer(X, y, annotations, X_unlabeled, votes_unlabeled, weights, groups)
         self._set_no_offsets()
         if len(self.targets_) == 0:
             self._report_shares(np.ones(1))

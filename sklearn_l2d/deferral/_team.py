@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._folds import folds_of
 from .._items import Items
 from .._votes import Votes
 from ._archive import Archive
@@ -23,6 +24,8 @@ class Team:
         Their positions in `classes_`.
     votes : Votes
         Annotations of the experts.
+    groups : ndarray of int of shape (n,) or None
+        Numbers of what the labelled items come from, None if each is drawn by itself.
     unlabeled : Items or None
         Items of which neither labels nor annotations are given.
     archive : Archive or None
@@ -41,6 +44,7 @@ class Team:
     y: np.ndarray
     y_codes: np.ndarray
     votes: Votes
+    groups: np.ndarray | None
     unlabeled: Items | None
     archive: Archive | None
     annotated: Items
@@ -53,6 +57,10 @@ class Team:
         """How many experts gave each answer (n, C) to the labelled items; None without an archive."""
         return None if self.archive is None else self.votes.to_counts()
 
+    def folds(self, cv, seed):
+        """Fold (n,) of each labelled item, of `cv` at most: by whole groups, or else stratified by the truth."""
+        return folds_of(len(self.y), cv, seed, self.y_codes, self.groups)
+
     @property
     def weight(self):
         """Weights (n,) of the labelled items."""
@@ -64,7 +72,7 @@ class Team:
         return None if self.weights is None else self.weight
 
 
-def new_team(items, y, y_codes, votes, known, weights, unlabeled, archive):
+def new_team(items, y, y_codes, votes, groups, known, weights, unlabeled, archive):
     """`Team` of checked rows; those of unknown truth stay if somebody annotated them.
 
     Parameters
@@ -75,6 +83,8 @@ def new_team(items, y, y_codes, votes, known, weights, unlabeled, archive):
         True labels of the rows that are labelled.
     votes : Votes
         Annotations of the n rows.
+    groups : ndarray of int of shape (n_labelled,) or None
+        Numbers of what the labelled rows come from.
     known : ndarray of bool of shape (n,)
         Which of them are labelled.
     weights : ndarray of shape (n,) or None
@@ -90,4 +100,4 @@ def new_team(items, y, y_codes, votes, known, weights, unlabeled, archive):
         weights = None if weights is None else weights[rows]
     if archive is not None:
         archive = archive.besides(unlabeled, items)
-    return Team(labelled, y, y_codes, its_votes, unlabeled, archive, items, votes, known, weights)
+    return Team(labelled, y, y_codes, its_votes, groups, unlabeled, archive, items, votes, known, weights)

@@ -114,7 +114,7 @@ class DeferrerWrapper(BaseDeferrer):
         check_is_fitted(self)
         self._adopt(copy.copy(self.deferrer_).onboard(experts, X, annotations, y))
 
-    def _fit_deferrer(self, X, y, annotations, X_unlabeled, votes_unlabeled, sample_weight):
+    def _fit_deferrer(self, X, y, annotations, X_unlabeled, votes_unlabeled, sample_weight, groups):
         """Fit a clone of the deferrer, or copy a frozen one, whose roster may then change.
 
         Returns the checked items without labels, or None: with the votes of an archive, they know the probabilities of
@@ -133,7 +133,8 @@ class DeferrerWrapper(BaseDeferrer):
             self.deferrer_ = copy.copy(self.deferrer.estimator)
         else:
             deferrer = clone(with_seed(self.deferrer, self._draw_seed()))
-            given = {} if sample_weight is None else {"sample_weight": sample_weight}
+            given = {"sample_weight": sample_weight, "groups": groups}
+            given = {name: value for name, value in given.items() if value is not None}
             if votes_unlabeled is not None:
                 deferrer._validate_params()
                 team = deferrer._fit(X, y, annotations, X_unlabeled, votes_unlabeled, **given)

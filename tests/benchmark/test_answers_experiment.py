@@ -108,6 +108,7 @@ def records(accuracy, n_seeds=2):
         if cell.method in METHODS:
             figures = {f"accuracy@{b}": accuracy(cell.method, b) for b in BUDGETS}
             figures |= {f"excess@{b}": 0.02 for b in BUDGETS}
+            figures |= {f"beyond@{b}": 0.1 * b for b in BUDGETS if cell.method == OURS}
         found.append(cell._asdict() | figures)
     return found
 
@@ -148,6 +149,18 @@ def test_what_must_be_shown():
     assert {tuple(row[-2:]) for row in members} == {("NO", "+0.0300 (0.0000)")}
     (_, *calibration) = table(text, "Mean confidence minus accuracy")
     assert {row[-1] for row in calibration if row[2] == OURS} == {"yes"}
+    (_, *requests) = table(text, "Answers that the panel asks for beyond")
+    assert {row[-1] for row in requests} == {"0.300 ± 0.000"}
+
+
+def test_answers_beyond_a_request_are_those_that_its_replay_asks(task):
+    panel = METHODS[OURS].args[0](task.world).set_params(clusterer=None, answers=1.0)
+    points = list(_on_a_path(lambda _: panel, 4, task))
+    panel.recalibrate(task.X, available=task.annotations >= 0)
+    alone = panel.replay(task.X, task.annotations).n_answers.mean()
+    assert_allclose(points[BUDGETS.index(1.0)].beyond, alone - 1.0)
+    task = task._replace(annotations=np.where(np.arange(5) < 2, task.annotations, -1))  # fewer answers than 3 each
+    assert_allclose(list(_on_a_path(lambda _: panel, 4, task))[-1].beyond, 0)
 
 
 def test_rivals_alone_have_tables_too():

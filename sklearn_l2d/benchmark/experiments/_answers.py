@@ -64,7 +64,7 @@ class Task(NamedTuple):
     def of(cls, world, labels):
         """Task of a world and labels by name, as `World.identified` gives them."""
         data = world.labelled(labels)
-        team = ConfidenceDeferral(world.classifier, random_state=world.seed)
+        team = ConfidenceDeferral(world.classifier, cv=world.cv, random_state=world.seed)
         fit(team, data)
         rows = world.test[(world.annotations[world.test] >= 0).any(1)]
         X, annotations = world.X[rows], world.annotations[rows]
@@ -84,6 +84,8 @@ class Point(NamedTuple):
         Of the labels.
     excess : float or None
         Mean confidence less accuracy.
+    beyond : float or None
+        Mean number of answers asked for where `answers` were requested, less those, or less all that are on record.
     fit_seconds : float or None
         CPU seconds of the fit, where a deferrer was fitted for this method alone.
     """
@@ -91,6 +93,7 @@ class Point(NamedTuple):
     answers: float
     accuracy: float
     excess: float | None = None
+    beyond: float | None = None
     fit_seconds: float | None = None
 
     @classmethod
@@ -197,27 +200,27 @@ def answers_of(annotations, asked):
 
 def _panel(world):
     behaviours = world.behaviours(2) if len(np.unique(world.y)) > 2 else None  # two classes have no shape of errors
-    return PanelDeferral(world.classifier, clusterer=behaviours, random_state=world.seed)
+    return PanelDeferral(world.classifier, clusterer=behaviours, cv=world.cv, random_state=world.seed)
 
 
 def _conformal(world):
-    return ConformalDeferral(world.classifier, random_state=world.seed)
+    return ConformalDeferral(world.classifier, cv=world.cv, random_state=world.seed)
 
 
 def _profiles(world):
-    return ProfileDeferral(world.classifier, random_state=world.seed)
+    return ProfileDeferral(world.classifier, cv=world.cv, random_state=world.seed)
 
 
 def _top_k(world):
-    return TopKDeferral(world.classifier, gate_features="proba", random_state=world.seed)
+    return TopKDeferral(world.classifier, gate_features="proba", cv=world.cv, random_state=world.seed)
 
 
 def _lecodu(world):
-    return LECODUDeferral(world.classifier, random_state=world.seed)
+    return LECODUDeferral(world.classifier, cv=world.cv, random_state=world.seed)
 
 
 def _gate(world, complement):
-    given = {"classifier": world.classifier, "coverage": 0.5, "random_state": world.seed}
+    given = {"classifier": world.classifier, "coverage": 0.5, "cv": world.cv, "random_state": world.seed}
     return ComplementDeferral(complement=complement, **given, **DEFERRERS["single experts, our gate"].options)
 
 
@@ -252,8 +255,11 @@ def _on_a_path(build, most, task):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of more answers than are on record
         path = deferrer.answers_path(budgets, X_unlabeled=task.X, available=task.annotations >= 0)
-    for point in read_off(task, [system.replay(task.X, task.annotations) for system in path]):
-        yield point._replace(fit_seconds=seconds)
+    replays = [system.replay(task.X, task.annotations) for system in path]
+    on_record = (task.annotations >= 0).sum(1).mean()
+    for point, budget in zip(read_off(task, replays), BUDGETS, strict=True):
+        asked = replays[np.abs(budgets - budget).argmin()].n_answers.mean()
+        yield point._replace(beyond=asked - min(budget, on_record), fit_seconds=seconds)
 
 
 def read_off(task, replays):
@@ -382,7 +388,7 @@ def report(records):
         parts.append(markdown(f"Accuracy by answers per item, {dataset}, N'={size}", ["method", *_HEAD], rows))
     parts.append(_calibration(records))
     if OURS in names(records, "method"):
-        parts += [_leads(records), _areas(records), _losses(records), _must_reach(records)]
+        parts += [_leads(records), _areas(records), _losses(records), _must_reach(records), _requests(records)]
     parts.append(_seconds(records))
     if members:
         parts.append(_members_table(members))
@@ -490,6 +496,17 @@ def _must_reach(records):
                 rows.append([dataset, f"{budget:g}", spread(values), least[dataset], yes(reached)])
     columns = ["set", "answers per item", "panel", "must reach", "reached"]
     return markdown("What the panel must reach, N'=25", columns, rows) if rows else ""
+
+
+def _requests(records):
+    """How many more answers than requested the panel asks for on new items."""
+    rows = []
+    for dataset, size in _places(records):
+        beyond = [select(records, f"beyond@{b}", dataset=dataset, size=size, method=OURS) for b in BUDGETS]
+        if all(beyond):
+            rows.append([dataset, size, *map(spread, beyond)])
+    note = "Mean and sd over seeds. Where fewer answers than requested are on record, beyond those on record."
+    return markdown("Answers that the panel asks for beyond those requested", ["set", "N'", *_HEAD], rows, note)
 
 
 def _members_table(records):
