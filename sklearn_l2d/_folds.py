@@ -33,13 +33,16 @@ def folds_of(n_rows, cv, seed, y_codes=None, groups=None):
     return fold
 
 
-def hold_out(n_rows, share, seed, groups=None):
-    """Which rows are held out: bool (n_rows,), a random share of the rows, or about as many of some of the groups."""
+def hold_out(n_rows, n_held, seed, groups=None):
+    """Which rows are held out: bool (n_rows,), so many at random, or random groups of about as many rows."""
     rng, held = np.random.default_rng(seed), np.zeros(n_rows, dtype=bool)
     if groups is None:
-        held[rng.permutation(n_rows)[: round(share * n_rows)]] = True
+        held[rng.permutation(n_rows)[:n_held]] = True
         return held
     size = np.bincount(groups)
-    order = rng.permutation(np.flatnonzero(size))
-    n_groups = np.abs(np.cumsum(size[order]) - share * n_rows).argmin() + 1
-    return np.isin(groups, order[:n_groups])
+    left = n_held
+    for group in rng.permutation(np.flatnonzero(size)):
+        if abs(left - size[group]) < left:  # a group that is too large stays
+            held[groups == group] = True
+            left -= size[group]
+    return held

@@ -36,9 +36,10 @@ _ALPHA_EPOCHS = 5  # of EM until alpha is learnt anew
 
 
 class TrainingData(NamedTuple):
-    """Checked rows of a fit: items, distinct classes of their votes, numbers of votes, and all classes."""
+    """Checked rows of a fit: items, their groups, distinct classes of their votes, their numbers, and all classes."""
 
     X: np.ndarray
+    groups: np.ndarray | None
     labels: np.ndarray
     votes: np.ndarray
     classes: np.ndarray
@@ -135,7 +136,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
     weight_decay : float or "auto", default="auto"
         L2 penalty, averaged over the behaviours: K behaviours that answer alike have the penalty of one. With "auto",
         `fit` takes the one from .003 to .02 with which a consensus net that has seen the votes of nine tenths of the
-        items predicts those of the others best, and `partial_fit` takes .015.
+        items, or groups, predicts those of the others best, and `partial_fit` takes .015.
 
     batch_size : int, default=128
         Items per training step.
@@ -275,6 +276,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         "warm_start": ["boolean"],
     }
 
+    __metadata_request__fit: ClassVar = {"groups": True}
     __metadata_request__transform: ClassVar = {"annotations": True}
 
     def __init__(
@@ -341,7 +343,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         self.random_state = random_state
 
     @atomic_fit(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, groups=None):
         """Learn the behaviours from anonymous annotations.
 
         Parameters
@@ -355,6 +357,10 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         sample_weight : array-like of shape (n_samples,), default=None
             What the votes on each item count: the counts of an item are multiplied by its weight. Items of weight 0 are
             left out.
+        groups : array-like of shape (n_samples,), default=None
+            What several items come from, such as the patient, where they resemble one another; these are groups of
+            items, not of experts. What is held out to judge what was learnt is held out by whole groups, so that it is
+            judged on patients whom it does not know, as future ones. By default every item is drawn by itself.
 
         Returns
         -------
@@ -364,8 +370,8 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         Raises
         ------
         ValueError
-            If `X` or `y` is not as described, `alpha` or `n_clusters` does not match them, or `learn_alpha` is True and
-            no item has whole votes that are few enough for the exact likelihood.
+            If `X`, `y` or `groups` is not as described, `alpha` or `n_clusters` does not match them, or `learn_alpha`
+            is True and no item has whole votes that are few enough for the exact likelihood.
         TypeError
             If `module` is a module instance.
         RuntimeError
@@ -374,7 +380,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
             If the loss is not finite.
         """
         warm = self.warm_start and self.__sklearn_is_fitted__()
-        data = self._check_training_data(X, y, sample_weight, self.classes_ if warm else None, fresh=not warm)
+        data = self._check_training_data(X, y, sample_weight, groups, self.classes_ if warm else None, fresh=not warm)
         learner = self._alpha_learner(data)
         net, seed, calls = self._continued_net() if warm else self._new_net(data, best_penalty)
         history, n_anchor_epochs = list(self.history_) if warm else [], 0
@@ -436,7 +442,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
                 f"classes={list(classes)!r} is not the same as in the first call, {self.classes_.tolist()!r}; leave "
                 "it out after the first call."
             )
-        data = self._check_training_data(X, y, None, self.classes_ if started else classes, fresh=not started)
+        data = self._check_training_data(X, y, None, None, self.classes_ if started else classes, fresh=not started)
         net, seed, calls = self._continued_net() if started else self._new_net(data, lambda *args: USUAL_PENALTY)
         if net.module_.consensus is not None:
             if calls >= self.n_consensus_epochs + self.n_anchor_epochs:
@@ -753,11 +759,11 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
     def _check_items(self, X, reset=False):
         return validate_data(self, X, reset=reset, dtype=self.dtype, allow_nd=self.module is not None)
 
-    def _check_training_data(self, X, y, sample_weight, classes, fresh):
+    def _check_training_data(self, X, y, sample_weight, groups, classes, fresh):
         """Checked rows of a fit, which is `fresh` or continues the previous one."""
         check_net(self.get_params(deep=False))
         _, y = same_rows(X=X, y=y)
-        X, y, _, weights, _ = weighted_rows(X, y, None, sample_weight)
+        X, y, _, weights, groups = weighted_rows(X, y, None, sample_weight, groups)
         X = self._check_items(X, reset=fresh)
         counts, classes = encode_counts(y, classes=classes)
         check_row_count(counts, len(X), "y")
@@ -772,7 +778,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
                 f"n_clusters={self.n_clusters} cannot change while the training of {n_left} "
                 "clusters goes on; set it back, or fit a clone."
             )
-        return TrainingData(X, *sparse_counts(counts), classes)
+        return TrainingData(X, groups, *sparse_counts(counts), classes)
 
     def _alpha_learner(self, data):
         """What alpha is learnt from, or None where it is not learnt."""

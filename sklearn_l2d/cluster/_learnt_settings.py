@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._folds import hold_out
 from .._numerics._concentration import cast_terms, exact_votes, learn_concentration, needed
 from .._torch._modules import Behaviours, ensemble_for
 from .._torch._net import build_net, predict_batches, train
@@ -15,13 +16,12 @@ USUAL_PENALTY = 0.015  # where there is nothing to choose by: in streams, and fo
 
 
 def best_penalty(params, data, seed):
-    """L2 penalty with which a consensus net predicts the votes of a tenth of the items best.
+    """L2 penalty with which a consensus net predicts the votes of a tenth of the items, of other groups, best.
 
     Nets with different penalties are trained at once on the votes of the other items. `params` are those of
     `AnnotatorLDA`.
     """
-    held_out = np.zeros(len(data.X), dtype=bool)
-    held_out[np.random.default_rng(seed).permutation(len(data.X))[: len(data.X) // 10]] = True
+    held_out = hold_out(len(data.X), len(data.X) // 10, seed, data.groups)
     if not (data.votes[held_out].any() and data.votes[~held_out].any()):
         return USUAL_PENALTY
     module = partial(Behaviours, ensemble_for(params, data.X, len(data.classes)), len(_PENALTIES), True)

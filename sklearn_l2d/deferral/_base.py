@@ -269,9 +269,8 @@ class BaseDeferrer(LabellingDeferrer):
             )
         y_codes = np.searchsorted(self.classes_, y)
         unlabeled = None if X_unlabeled is None else self._check_unlabeled(X_unlabeled)
-        groups = None if groups is None else groups[known]
-        check_several_groups(groups)
-        team = new_team(items, y, y_codes, votes, groups, known, weights, unlabeled, archive)
+        team = new_team(items, y, y_codes, votes, known, weights, groups, unlabeled, archive)
+        check_several_groups(team.group_if_any)
         self._roster = new_roster(team.votes, y_codes, team.weight)
         return team
 

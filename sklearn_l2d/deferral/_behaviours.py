@@ -18,7 +18,7 @@ _ENOUGH_ITEMS = 20_000  # for a clusterer that was not given
 _LEAST = 1e-6  # probability of an answer that the behaviours do not know
 
 
-def fit_clusterer(clusterer, X, votes, seed, sample_weight=None):
+def fit_clusterer(clusterer, X, votes, seed, sample_weight=None, groups=None):
     """Fitted `AnnotatorLDA`: the one inside a `FrozenEstimator`, or a clone trained on these votes.
 
     Parameters
@@ -33,6 +33,8 @@ def fit_clusterer(clusterer, X, votes, seed, sample_weight=None):
         Seed of the clusterer, unless it has its own.
     sample_weight : ndarray of shape (n,), default=None
         What the votes on each item count.
+    groups : ndarray of int of shape (n,), default=None
+        Numbers of what the items come from.
     """
     if isinstance(clusterer, FrozenEstimator):
         return clusterer.estimator
@@ -41,11 +43,11 @@ def fit_clusterer(clusterer, X, votes, seed, sample_weight=None):
         if len(votes) > _ENOUGH_ITEMS:  # mostly it serves newcomers only, if there are any
             rows = np.sort(np.random.default_rng(seed).choice(len(votes), _ENOUGH_ITEMS, replace=False))
             X, votes = take_rows(X, rows), votes[rows]
-            sample_weight = None if sample_weight is None else sample_weight[rows]
+            sample_weight, groups = (None if part is None else part[rows] for part in (sample_weight, groups))
     counts = votes.to_counts()
     if sample_weight is not None:
         counts = counts * sample_weight[:, None]
-    model = clone(with_seed(clusterer, seed)).fit(X, counts)
+    model = clone(with_seed(clusterer, seed)).fit(X, counts, groups=groups)
     model.classes_ = votes.classes  # counts without names were fitted as 0, 1, ...
     return model
 
@@ -176,5 +178,5 @@ class KnownByBehaviours(BehavioursMixin, TallyMixin):
             return {}
         self._prepare_sight(team, cv)
         X, votes = self._shown(team.annotated), team.annotations  # behaviours need no truth
-        self.clusterer_ = fit_clusterer(self.clusterer, X, votes, self._seed, team.weights)
+        self.clusterer_ = fit_clusterer(self.clusterer, X, votes, self._seed, team.weights, team.groups)
         return {"membership": expert_membership(self.clusterer_, X, votes)}

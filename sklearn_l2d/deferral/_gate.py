@@ -11,7 +11,6 @@ from scipy.sparse import csr_array, issparse
 from scipy.special import log_softmax, logsumexp, softmax
 
 from .._annotated_target import matched_target
-from .._folds import folds_of
 from .._numerics._answers import expected_correctness
 from .._numerics._evidence import Evidence, answer_evidence
 from .._numerics._gate_posterior import gate_log_likelihood, gate_posterior, target_log_likelihood
@@ -499,7 +498,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
             contest = self._contest(team.unlabeled, bounds)
         else:
             if bounds.bind:
-                fold = folds_of(len(team.y), self.cv, self._seed, groups=team.groups)
+                fold = team.folds(self.cv, self._seed, stratified=False)
                 scores = cross_fitted_logits(self._new_gate, problem, self.max_epochs, fold, seed=self._seed)
             else:
                 # out-of-fold prior: the classifier is surer of rows that it was fitted on than of others

@@ -522,7 +522,8 @@ class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
         team = super()._check_team(X, y, annotations, X_unlabeled, votes_unlabeled, weights, groups, classes)
         if self.target_accuracy is None or not self.n_experts_:
             return team
-        is_held = hold_out(len(team.y), self.validation_fraction, self._draw_seed(), team.groups)
+        n_wanted = round(self.validation_fraction * len(team.y))
+        is_held = hold_out(len(team.y), n_wanted, self._draw_seed(), team.group_if_any)
         held, learnt = np.flatnonzero(is_held), np.flatnonzero(~is_held)
         n_held = len(held)
         needed = n_items_needed(1 - self.target_accuracy, self.confidence_level)
@@ -537,8 +538,6 @@ class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
                 f"y holds classes that only the {n_held} held-out items for target_accuracy show; give more labelled "
                 "items of each class, or lower validation_fraction."
             )
-        groups = None if team.groups is None else team.groups[learnt]
-        check_several_groups(groups, " beside those that are held out for target_accuracy")
         self._held_out = team.items[held], team.y[held], team.votes[held]
         rest = np.append(learnt, np.arange(len(team.y), len(team.known)))  # items of unknown truth come last
         team = replace(
@@ -547,12 +546,13 @@ class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
             y=team.y[learnt],
             y_codes=team.y_codes[learnt],
             votes=team.votes[learnt],
-            groups=groups,
             annotated=team.annotated[rest],
             annotations=team.annotations[rest],
             known=team.known[rest],
             weights=None if team.weights is None else team.weights[rest],
+            groups=None if team.groups is None else team.groups[rest],
         )
+        check_several_groups(team.group_if_any, " beside those that are held out for target_accuracy")
         self._roster = new_roster(team.votes, team.y_codes, team.weight)
         return team
 

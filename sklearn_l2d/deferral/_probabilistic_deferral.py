@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from .._folds import folds_of
 from .._items import as_array
 from .._numerics._answers import fit_temperature, temper
 from .._numerics._evidence import absent_likelihood
@@ -404,7 +403,7 @@ class ProbabilisticDeferral(ImitatingDeferrer):
             self.answer_net_, rows = self._imitate(team, weight)
             learners.append((self.answer_net_, rows))
         if self.joint_classifier:
-            fold = folds_of(len(team.y), self.cv, self._seed, groups=team.groups)
+            fold = team.folds(self.cv, self._seed, stratified=False)
             taught = lessons(team.y_codes, fold)
             joint = JointClassifier(self._new_learner(team, taught.shape[1]), self.classes_, self.dtype)
             self.classifier_ = joint

@@ -24,8 +24,6 @@ class Team:
         Their positions in `classes_`.
     votes : Votes
         Annotations of the experts.
-    groups : ndarray of int of shape (n,) or None
-        Numbers of what the labelled items come from, None if each is drawn by itself.
     unlabeled : Items or None
         Items of which neither labels nor annotations are given.
     archive : Archive or None
@@ -38,28 +36,35 @@ class Team:
         Which of `annotated` are labelled.
     weights : ndarray or None
         Weights of `annotated`; None if all count alike.
+    groups : ndarray of int or None
+        Numbers of what `annotated` come from, None if each is drawn by itself.
     """
 
     items: Items
     y: np.ndarray
     y_codes: np.ndarray
     votes: Votes
-    groups: np.ndarray | None
     unlabeled: Items | None
     archive: Archive | None
     annotated: Items
     annotations: Votes
     known: np.ndarray
     weights: np.ndarray | None
+    groups: np.ndarray | None
 
     @property
     def counted(self):
         """How many experts gave each answer (n, C) to the labelled items; None without an archive."""
         return None if self.archive is None else self.votes.to_counts()
 
-    def folds(self, cv, seed):
+    def folds(self, cv, seed, stratified=True):
         """Fold (n,) of each labelled item, of `cv` at most: by whole groups, or else stratified by the truth."""
-        return folds_of(len(self.y), cv, seed, self.y_codes, self.groups)
+        return folds_of(len(self.y), cv, seed, self.y_codes if stratified else None, self.group_if_any)
+
+    @property
+    def group_if_any(self):
+        """Numbers (n,) of what the labelled items come from, None if each is drawn by itself."""
+        return None if self.groups is None else self.groups[self.known]
 
     @property
     def weight(self):
@@ -72,7 +77,7 @@ class Team:
         return None if self.weights is None else self.weight
 
 
-def new_team(items, y, y_codes, votes, groups, known, weights, unlabeled, archive):
+def new_team(items, y, y_codes, votes, known, weights, groups, unlabeled, archive):
     """`Team` of checked rows; those of unknown truth stay if somebody annotated them.
 
     Parameters
@@ -83,12 +88,12 @@ def new_team(items, y, y_codes, votes, groups, known, weights, unlabeled, archiv
         True labels of the rows that are labelled.
     votes : Votes
         Annotations of the n rows.
-    groups : ndarray of int of shape (n_labelled,) or None
-        Numbers of what the labelled rows come from.
     known : ndarray of bool of shape (n,)
         Which of them are labelled.
     weights : ndarray of shape (n,) or None
         Weights of the n rows; None if all count alike.
+    groups : ndarray of int of shape (n,) or None
+        Numbers of what the n rows come from.
     unlabeled, archive
         As in `Team`; the archive may still hold items that are in `items`.
     """
@@ -97,7 +102,7 @@ def new_team(items, y, y_codes, votes, groups, known, weights, unlabeled, archiv
         labelled, its_votes = items[known], votes[known]
         rows = np.append(np.flatnonzero(known), np.flatnonzero(~known & (np.diff(votes.starts) > 0)))
         items, votes, known = items[rows], votes[rows], known[rows]
-        weights = None if weights is None else weights[rows]
+        weights, groups = (None if part is None else part[rows] for part in (weights, groups))
     if archive is not None:
         archive = archive.besides(unlabeled, items)
-    return Team(labelled, y, y_codes, its_votes, groups, unlabeled, archive, items, votes, known, weights)
+    return Team(labelled, y, y_codes, its_votes, unlabeled, archive, items, votes, known, weights, groups)

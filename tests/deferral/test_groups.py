@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, cross_validate
 from sklearn.neighbors import KNeighborsClassifier
 
-from sklearn_l2d import AnnotatedTarget
+from sklearn_l2d import AnnotatedTarget, AnnotatorLDA
 from sklearn_l2d.deferral import BestExpert, ConfidenceDeferral, PanelDeferral, ProfileDeferral, RankedDeferral
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -137,6 +137,21 @@ def test_groups_of_people_are_chosen_on_other_groups_of_items(crowd):
         for given in ({}, {"groups": GROUPS})
     )
     assert (plain.group_likelihood_ != grouped.group_likelihood_).any()
+
+
+def test_the_penalty_of_behaviours_is_chosen_by_votes_on_other_groups():
+    X, y, groups = many_views(40, np.random.default_rng(0))
+    counts = 3 * np.eye(2)[y]
+    settings = {"hidden_layer_sizes": (16,), "n_consensus_epochs": 30, "n_anchor_epochs": 0, "max_epochs": 1}
+    lda = AnnotatorLDA(2, **settings, random_state=0)
+    plain, grouped, by_name = (
+        clone(lda).fit(X, counts, groups=some).score(X, counts)
+        for some in (None, groups, [f"object {group:02d}" for group in groups])
+    )
+    assert grouped == by_name
+    assert grouped < plain - 0.003  # a larger penalty, for there is nothing to learn for other groups
+    fixed = clone(lda).set_params(weight_decay=0.01)
+    assert fixed.fit(X, counts, groups=groups).score(X, counts) == fixed.fit(X, counts).score(X, counts)
 
 
 def test_labels_of_groups_and_the_order_of_rows_say_nothing(crowd):
