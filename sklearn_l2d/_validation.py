@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from ._by_name import are_numbers, expert_places
-from ._encoding import as_frame, check_row_count, is_frame, known_labels, label_array, plain_text, some, unseen_labels
+from ._encoding import as_frame, check_row_count, is_frame, is_na, known_labels, label_array, some, unseen_labels
 from ._rows import n_items, rows_of_items, same_rows
 from ._sklearn import check_weights, count_rows, take_rows, warn
 from ._votes import Votes, make_votes, placed
@@ -39,14 +39,22 @@ def free_memory():
 
 
 def check_labels(y, n_rows):
-    """Check true labels and return them as an array (n,)."""
-    if getattr(y, "dtype", None) is not None and getattr(y.dtype, "kind", "") == "T":
-        y = plain_text(y)
-    y = column_or_1d(y, warn=True)
+    """Check true labels, all of which must be known, and return them as an array (n,)."""
+    y = column_or_1d(label_array(y), warn=True)
+    if y.dtype.kind == "O":
+        y = _of_one_type(y)
     check_consistent_length(np.empty(n_rows), y)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     return y
+
+
+def _of_one_type(labels):
+    """Labels among objects as an array of their own type: numbers are not text, and none may be missing."""
+    given = labels.tolist()
+    if any(map(is_na, given)):
+        raise ValueError("y holds missing labels, where each must be known; leave these items out.")
+    return labels if any(isinstance(label, str) for label in given) else np.array(given)
 
 
 def check_truth(y, n_rows, unlabeled_label):
@@ -61,7 +69,6 @@ def check_truth(y, n_rows, unlabeled_label):
     """
     labels, known = _known(y, unlabeled_label)
     if known.all():
-        y = labels if getattr(y, "dtype", np.dtype(int)).kind == "O" else y  # numbers among objects are labels, too
         return check_labels(y, n_rows), np.ones(n_rows, dtype=bool)
     check_consistent_length(np.empty(n_rows), known)
     return check_labels(labels, len(labels)) if len(labels) else labels, known
