@@ -129,11 +129,18 @@ def sorted_names(names):
     return array
 
 
+def _plain(name):
+    """A name without a type of numpy, so that it is equal to what a table holds; dates are those of pandas."""
+    if isinstance(name, np.datetime64) and "pandas" in sys.modules:
+        return sys.modules["pandas"].Timestamp(name)
+    return name.item() if isinstance(name, np.generic) else name
+
+
 def unique_names(names, what):
     """Names as an array of objects, refused where one stands twice."""
     given = list(names)
     array = np.empty(len(given), dtype=object)
-    array[:] = [name.item() if isinstance(name, np.generic) else name for name in given]
+    array[:] = [_plain(name) for name in given]
     if len(set(array.tolist())) < len(array):
         raise ValueError(f"{what} holds a name twice; name each once.")
     return array
@@ -164,8 +171,9 @@ def missing_test(missing_label):
 
 
 def missing_markers(missing_label):
-    """All markers that `missing_label` names: itself, or what a list, tuple or set of several holds."""
-    return list(missing_label) if isinstance(missing_label, list | tuple | set | frozenset) else [missing_label]
+    """All markers that `missing_label` names: itself, or what a collection of several holds."""
+    is_one = isinstance(missing_label, str | bytes) or not np.iterable(missing_label)
+    return [missing_label] if is_one else list(missing_label)
 
 
 def label_array(y):
@@ -415,22 +423,25 @@ def _column_block(column, rows, where):
     return Block(rows, where, values, absent[:, None], has_na=bool(absent.any()))
 
 
-def factorize(values):
-    """Distinct labels (a list of Python scalars) and the position of every value in it, flattened."""
+def factorize(values, name="annotations"):
+    """Distinct labels (a list of Python scalars) and the position of every value in it, flattened.
+
+    `name` is that of the table or column, for the error message.
+    """
     values = values.ravel()
     if values.dtype.kind in "biu":
         return _factorize_integers(values)
     if values.dtype.kind == "f":
         return _factorize_floats(values)
     pandas = sys.modules.get("pandas")
-    if pandas is not None and len(values) > _LONG:  # its hash table is several times as fast as a dict
-        local, labels = pandas.factorize(values, use_na_sentinel=False)
-        return labels.tolist(), local
     position = {}
     try:
+        if pandas is not None and len(values) > _LONG:  # its hash table is several times as fast as a dict
+            local, labels = pandas.factorize(values, use_na_sentinel=False)
+            return labels.tolist(), local
         local = [position.setdefault(label, len(position)) for label in values.tolist()]
     except TypeError as error:
-        raise ValueError("annotations holds entries that are no scalars; use numbers or strings.") from error
+        raise ValueError(f"{name} holds entries that are no scalars; use numbers or strings.") from error
     return list(position), np.array(local, dtype=np.intp)
 
 
