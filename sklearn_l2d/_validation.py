@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from ._by_name import are_numbers, expert_places
-from ._encoding import as_frame, check_row_count, is_frame, is_na, known_labels, label_array, some, unseen_labels
+from ._encoding import as_frame, check_row_count, has_names, is_na, known_labels, label_array, some, unseen_labels
 from ._rows import n_items, rows_of_items, same_rows
 from ._sklearn import check_weights, count_rows, take_rows, warn
 from ._votes import Votes, make_votes, placed
@@ -234,7 +234,7 @@ def seated(votes, X, estimator, name="X"):
         Name of the argument, for the error message.
     """
     known, names = estimator.annotators_.tolist(), votes.annotators.tolist()
-    if not (is_frame(X) or isinstance(X, Votes)) or are_numbers(names, known):
+    if not has_names(X) or are_numbers(names, known):
         if len(names) != len(known):
             raise ValueError(
                 f"{name} has {len(names)} features, but {type(estimator).__name__} is expecting {len(known)} features "
@@ -356,8 +356,7 @@ def check_answers(annotations, X, deferrer, method, unknown="left out"):
             "sklearn.set_config(enable_metadata_routing=True) so that they reach it through a search or a "
             "pipeline, or pass y=AnnotatedTarget(y, annotations)."
         )
-    annotations = as_frame(annotations)
-    named = is_frame(annotations) or isinstance(annotations, Votes)
+    annotations, named = as_frame(annotations), has_names(annotations)
     classes, missing_label = deferrer.classes_, deferrer.missing_label
     votes = votes_beside(X, annotations, classes, missing_label, extend=unknown != "refused")
     if unknown != "refused":

@@ -11,11 +11,11 @@ from scipy.sparse import issparse
 from ._annotated_target import AnnotatedTarget, split_target
 from ._encoding import (
     EncodedAnnotations,
-    align_columns,
     as_frame,
     check_classes,
     check_counts,
     count_votes,
+    counts_table,
     encode_table,
     factorize,
     is_frame,
@@ -278,7 +278,7 @@ def encode_counts(y, *, classes=None):
     y : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape (n_samples,)
         Votes (or non-negative weights of votes) per class, where a zero row is an item that nobody
         annotated and the columns of a DataFrame name the classes; or one label per item, where every label
-        is a vote, -1 too.
+        is a vote, -1 too. In polars and Arrow, names that are whole numbers are classes that are numbers.
 
     classes : array-like of shape (n_classes,), default=None
         Sorted class labels that `y` has to agree with. None takes them from `y`: the sorted names of the
@@ -315,10 +315,7 @@ def encode_counts(y, *, classes=None):
         raise ValueError("y is sparse, which is not supported for vote counts; pass y.toarray().")
     if classes is not None:
         classes = check_classes(classes)
-    if is_frame(y):
-        y, classes = align_columns(y, classes)
-    else:
-        y = np.asarray(y)
+    y, classes = counts_table(y, classes)
     if y.ndim not in (1, 2):
         raise ValueError(f"y has shape {y.shape}; pass counts of shape (n_samples, n_classes), or 1-D labels.")
     if len(y) == 0:
