@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import numpy as np
-from sklearn.utils import assert_all_finite, check_consistent_length
+from sklearn.utils import assert_all_finite, check_consistent_length, indexable
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from ._annotated_target import matched_target
 from ._by_name import are_numbers, expert_places
 from ._encoding import as_frame, check_row_count, has_names, is_na, known_labels, label_array, some, unseen_labels
 from ._rows import n_items, rows_of_items, same_rows
@@ -120,6 +121,36 @@ def row_weights(class_weight, y, sample_weight=None):
             f"class_weight={class_weight!r} is negative for a class in y, or zero for all; raise it above 0."
         )
     return weight if sample_weight is None else weight * sample_weight
+
+
+def of_known_truth(X, y, annotations, sample_weight, unlabeled_label):
+    """The matched arguments of a comparison with the truth, without the items where it is unknown.
+
+    Parameters
+    ----------
+    X, y, annotations, sample_weight
+        As for the `score` of a deferrer.
+    unlabeled_label : object
+        Marker of an unknown truth in `y`.
+
+    Returns
+    -------
+    X, y, annotations, sample_weight
+        Rows that belong together; `y` is an array.
+    """
+    y, annotations = matched_target(X, y, annotations)
+    *_, sample_weight = same_rows(X=X, y=y, sample_weight=sample_weight)
+    check_consistent_length(X, y, sample_weight)
+    y = column_or_1d(y) if getattr(y, "ndim", 1) == 2 else y  # without a warning
+    labels, known = check_truth(y, len(y), unlabeled_label)
+    if not known.any():
+        raise ValueError("y knows the truth of no item; score compares with it.")
+    if known.all():
+        return X, labels, annotations, sample_weight
+    rows = np.flatnonzero(known)
+    sample_weight = None if sample_weight is None else take_rows(sample_weight, rows)
+    annotations = None if annotations is None else rows_of_items(annotations, rows)
+    return take_rows(indexable(X)[0], rows), labels, annotations, sample_weight
 
 
 def check_all_known(y, unlabeled_label, method):

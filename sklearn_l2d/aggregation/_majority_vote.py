@@ -9,8 +9,8 @@ from scipy.sparse import issparse
 from .._encoding import check_counts, counts_table, is_frame
 from .._numerics._crowd_em import answer_matrix, count_answers_of, safe_log, vote_shares
 from .._numerics._keyed import row_keys
-from .._sklearn import StrOptions, check_weights
-from ._base import BaseAggregator, allowed_classes, learnt
+from .._sklearn import StrOptions
+from ._base import BaseAggregator, allowed_classes, item_weights, learnt
 
 
 @dataclass(frozen=True)
@@ -170,8 +170,8 @@ class MajorityVote(BaseAggregator):
         if self.input == "annotations":
             return super()._read(X, y, sample_weight)
         votes = self._counts(X)
-        labels, known = self._truth(X, y, len(votes))
-        return votes, allowed_classes(labels, known, votes.classes), check_weights(sample_weight, votes.counts)
+        labels, known = self._truth(votes, y)
+        return votes, allowed_classes(labels, known, votes.classes), item_weights(votes, sample_weight)
 
     def _votes(self, X):
         return super()._votes(X) if self.input == "annotations" else self._counts(X, self.classes_)

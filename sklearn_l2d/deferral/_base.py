@@ -8,8 +8,8 @@ from scipy.sparse import csr_array, issparse
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import check_consistent_length, check_random_state, indexable
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from .._annotated_target import matched_target
 from .._anonymous import are_named
@@ -22,7 +22,7 @@ from .._numerics._crowdlab import crowdlab_proba, fit_crowdlab
 from .._numerics._fusion import Exponents
 from .._numerics._matrices import answer_weights, dense_if_small, entries, identity, row_blocks
 from .._persistence import Estimator
-from .._rows import rows_of_items, same_rows
+from .._rows import same_rows
 from .._sklearn import (
     atomic,
     atomic_fit,
@@ -30,7 +30,6 @@ from .._sklearn import (
     count_rows,
     get_tags,
     not_for_scorers,
-    take_rows,
     warn,
 )
 from .._validation import (
@@ -38,6 +37,7 @@ from .._validation import (
     check_answers,
     check_truth,
     name_list,
+    of_known_truth,
     votes_beside,
     warn_of_marker,
     weighted_rows,
@@ -1186,19 +1186,7 @@ class BaseDeferrer(ClassifierMixin, Estimator):
     def _of_known_truth(self, X, y, annotations, sample_weight):
         """The matched arguments of `score`, without the items of unknown truth, of which a split may hold some."""
         check_is_fitted(self)
-        y, annotations = matched_target(X, y, annotations)
-        *_, sample_weight = same_rows(X=X, y=y, sample_weight=sample_weight)
-        check_consistent_length(X, y, sample_weight)
-        y = column_or_1d(y) if getattr(y, "ndim", 1) == 2 else y  # without a warning
-        labels, known = check_truth(y, len(y), self.unlabeled_label)
-        if not known.any():
-            raise ValueError("y knows the truth of no item; score compares with it.")
-        if known.all():
-            return X, labels, annotations, sample_weight
-        rows = np.flatnonzero(known)
-        sample_weight = None if sample_weight is None else take_rows(sample_weight, rows)
-        annotations = None if annotations is None else rows_of_items(annotations, rows)
-        return take_rows(indexable(X)[0], rows), labels, annotations, sample_weight
+        return of_known_truth(X, y, annotations, sample_weight, self.unlabeled_label)
 
     def _check_truth(self, X, y):
         """Positions of known labels in `classes_`, and a mask (n,) of their rows."""
