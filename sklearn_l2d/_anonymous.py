@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.sparse import issparse
 
-from ._encoding import as_frame, check_row_count, is_frame, some
+from ._encoding import as_frame, check_row_count, has_names, some
 from ._long_tables import is_long
 from ._rows import same_rows
 from ._sklearn import count_rows
@@ -39,10 +39,13 @@ def anonymous_counts(counts, X, known, name="counts", of="X"):
     name, of : str
         What errors call the votes and the items.
     """
-    _, counts = same_rows(**{of: X, name: as_frame(counts)})
-    counts = counts if hasattr(counts, "ndim") else np.asarray(counts)
+    _, counts = same_rows(**{of: X, name: counts})
+    counts = counts if hasattr(counts, "shape") else np.asarray(counts)
+    if len(known) and isinstance(known[0], str):
+        counts = as_frame(counts)  # whose names are text, whole numbers too
+    n_dims = len(counts.shape)
     check_row_count(counts, count_rows(X), name)
-    without_names = counts.ndim == 2 and not is_frame(counts)
+    without_names = n_dims == 2 and not has_names(counts)
     as_many = without_names and counts.shape[1] == len(known)
     try:
         values, classes = encode_counts(counts, classes=known if as_many else None)
@@ -51,7 +54,7 @@ def anonymous_counts(counts, X, known, name="counts", of="X"):
     if not len(known) or np.array_equal(known, classes):
         return values, classes
     same_kind = isinstance(known[0], str) == isinstance(classes[0], str)
-    fit_known = np.isin(known, classes).all() if without_names else np.isin(classes, known).any() or counts.ndim == 1
+    fit_known = np.isin(known, classes).all() if without_names else np.isin(classes, known).any() or n_dims == 1
     if not (same_kind and fit_known):
         what = "columns without names, which stand for" if without_names else "votes for"
         raise ValueError(

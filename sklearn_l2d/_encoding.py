@@ -1,5 +1,6 @@
 """Tables of labels as integer codes and as vote counts."""
 
+import os
 import sys
 from typing import NamedTuple
 
@@ -37,15 +38,35 @@ def is_frame(table):
 
 def as_frame(table):
     """A table of polars or Arrow as a DataFrame of pandas, so that its columns keep their names; others as they are."""
-    if is_frame(table) or type(table).__module__.partition(".")[0] not in ("polars", "pyarrow"):
-        return table
-    if len(getattr(table, "shape", ())) != 2:
+    if is_frame(table) or not _is_foreign(table):
         return table
     import narwhals as nw
     import pandas as pd
 
-    frame = nw.from_native(table, eager_only=True)
-    return pd.DataFrame({name: pd.Series(frame[name].to_list(), dtype=object) for name in frame.columns})
+    columns = [
+        pd.Series(column.to_list(), dtype=object) for column in nw.from_native(table, eager_only=True).iter_columns()
+    ]
+    names = foreign_names(table)
+    frame = pd.DataFrame(dict(enumerate(columns)))
+    return frame if names is None else frame.set_axis(names, axis=1)
+
+
+def _is_foreign(table):
+    """Whether `table` is one of polars or Arrow."""
+    return type(table).__module__.partition(".")[0] in ("polars", "pyarrow") and len(getattr(table, "shape", ())) == 2
+
+
+def foreign_names(table):
+    """Names of the columns of a table of polars or Arrow; None if they are what polars makes up."""
+    names = list(getattr(table, "column_names", None) or table.columns)
+    return None if names == [f"column_{i}" for i in range(len(names))] else names
+
+
+def has_names(table):
+    """Whether the columns of a table have names, as pandas and others know them, or its answers tell who gave them."""
+    if is_frame(table) or hasattr(table, "annotators") or isinstance(table, str | os.PathLike):
+        return True
+    return _is_foreign(table) and foreign_names(table) is not None
 
 
 def is_na(value):
@@ -129,11 +150,18 @@ def sorted_names(names):
     return array
 
 
+def _plain(name):
+    """A name without a type of numpy, so that it is equal to what a table holds; dates are those of pandas."""
+    if isinstance(name, np.datetime64) and "pandas" in sys.modules:
+        return sys.modules["pandas"].Timestamp(name)
+    return name.item() if isinstance(name, np.generic) else name
+
+
 def unique_names(names, what):
     """Names as an array of objects, refused where one stands twice."""
     given = list(names)
     array = np.empty(len(given), dtype=object)
-    array[:] = [name.item() if isinstance(name, np.generic) else name for name in given]
+    array[:] = [_plain(name) for name in given]
     if len(set(array.tolist())) < len(array):
         raise ValueError(f"{what} holds a name twice; name each once.")
     return array
@@ -164,8 +192,9 @@ def missing_test(missing_label):
 
 
 def missing_markers(missing_label):
-    """All markers that `missing_label` names: itself, or what a list, tuple or set of several holds."""
-    return list(missing_label) if isinstance(missing_label, list | tuple | set | frozenset) else [missing_label]
+    """All markers that `missing_label` names: itself, or what a collection of several holds."""
+    is_one = isinstance(missing_label, str | bytes) or not np.iterable(missing_label)
+    return [missing_label] if is_one else list(missing_label)
 
 
 def label_array(y):
@@ -305,13 +334,39 @@ def tally(rows, columns, shape):
 
 def align_columns(frame, classes, what="y"):
     """Sort the columns of a DataFrame of counts by classes."""
-    names = frame.columns.tolist()
-    if not frame.columns.is_unique:
+    places, classes = _places_of(frame.columns.tolist(), classes, what)
+    sparse = {name: kind.subtype for name, kind in frame.dtypes.items() if hasattr(kind, "fill_value")}
+    frame = frame.astype(sparse) if sparse else frame
+    return frame.iloc[:, places], classes
+
+
+def counts_table(counts, classes, what="y"):
+    """Counts as an array or DataFrame, and their classes; columns that have names are sorted by these.
+
+    `classes` are those that are known, or None. Names in polars and Arrow are text: whole numbers among them are
+    numbers, unless classes of text are known.
+    """
+    if is_frame(counts):
+        return align_columns(counts, classes, what)
+    if not _is_foreign(counts):
+        return counts if issparse(counts) else np.asarray(counts), classes
+    import narwhals as nw
+
+    names, values = foreign_names(counts), nw.from_native(counts, eager_only=True).to_numpy()
+    if names is None:
+        return values, classes
+    if all(name.isdecimal() for name in names) and (classes is None or not isinstance(classes[0], str)):
+        names = [int(name) for name in names]
+    places, classes = _places_of(names, classes, what)
+    return values[:, places], classes
+
+
+def _places_of(names, classes, what):
+    """Positions of the classes among the names of columns of counts, and the classes; None takes those of the names."""
+    if len(set(names)) < len(names):
         raise ValueError(f"{what} names a class twice in its columns {some(names)}; add up the repeated columns.")
     if classes is None:
         classes = sorted_labels(names, what)
-    sparse = {name: kind.subtype for name, kind in frame.dtypes.items() if hasattr(kind, "fill_value")}
-    frame = frame.astype(sparse) if sparse else frame
     wanted = classes.tolist()
     known, given = set(wanted), set(names)
     unseen = [name for name in names if name not in known]
@@ -321,7 +376,7 @@ def align_columns(frame, classes, what="y"):
             f"the columns of {what} must be the classes {some(wanted)}: unknown are {some(unseen)}, lacking are "
             f"{some(lacking)}; drop the former and add the latter as columns of zeros."
         )
-    return frame.iloc[:, frame.columns.get_indexer(wanted)], classes
+    return [names.index(label) for label in wanted], classes
 
 
 def check_counts(values, classes, what="y", may_be_empty=False):
@@ -415,22 +470,25 @@ def _column_block(column, rows, where):
     return Block(rows, where, values, absent[:, None], has_na=bool(absent.any()))
 
 
-def factorize(values):
-    """Distinct labels (a list of Python scalars) and the position of every value in it, flattened."""
+def factorize(values, name="annotations"):
+    """Distinct labels (a list of Python scalars) and the position of every value in it, flattened.
+
+    `name` is that of the table or column, for the error message.
+    """
     values = values.ravel()
     if values.dtype.kind in "biu":
         return _factorize_integers(values)
     if values.dtype.kind == "f":
         return _factorize_floats(values)
     pandas = sys.modules.get("pandas")
-    if pandas is not None and len(values) > _LONG:  # its hash table is several times as fast as a dict
-        local, labels = pandas.factorize(values, use_na_sentinel=False)
-        return labels.tolist(), local
     position = {}
     try:
+        if pandas is not None and len(values) > _LONG:  # its hash table is several times as fast as a dict
+            local, labels = pandas.factorize(values, use_na_sentinel=False)
+            return labels.tolist(), local
         local = [position.setdefault(label, len(position)) for label in values.tolist()]
     except TypeError as error:
-        raise ValueError("annotations holds entries that are no scalars; use numbers or strings.") from error
+        raise ValueError(f"{name} holds entries that are no scalars; use numbers or strings.") from error
     return list(position), np.array(local, dtype=np.intp)
 
 

@@ -5,6 +5,7 @@ import os
 import numpy as np
 
 from ._encoding import (
+    as_frame,
     factorize,
     is_frame,
     is_na,
@@ -58,10 +59,25 @@ def repeated_pairs(task, annotator, rows):
     )
 
 
-def _check_columns(given, names, table="table"):
+def as_long_frame(table):
+    """A long table of pandas, polars or Arrow as a DataFrame of pandas."""
+    frame = as_frame(table)
+    if not is_frame(frame):
+        raise ValueError(f"table is of type {type(table).__name__}; pass a DataFrame with one row per answer.")
+    return frame
+
+
+def check_columns(given, names, table="table"):
+    """Refuse a long table unless each of its columns with these names is there once."""
+    given = list(given)
     lacking = [name for name in names if name not in given]
     if lacking:
         raise no_columns(table, lacking)
+    if len(set(names)) < len(names):
+        raise ValueError(f"task, annotator, label and time name the columns {list(names)}; give each its own.")
+    several = [name for name in names if given.count(name) > 1]
+    if several:
+        raise ValueError(f"{table} has several columns called {several}; give every column its own name.")
 
 
 def column_values(column):
@@ -69,6 +85,12 @@ def column_values(column):
     if column.dtype.kind in "mM" or not isinstance(column.dtype, np.dtype):
         return column.astype(object).to_numpy()
     return column.to_numpy()
+
+
+def _array(column):
+    """Values of a narwhals column: plain ones as they are, dates as objects of Python, not numbers of nanoseconds."""
+    values = column.to_numpy()
+    return values if values.dtype.kind not in "mM" else np.array(column.to_list(), dtype=object)
 
 
 def open_parquet(path):
@@ -92,7 +114,7 @@ def _batches(table, names):
     if isinstance(table, str | os.PathLike):
         start = 0
         with open_parquet(table) as file:
-            _check_columns(file.schema_arrow.names, names, table)
+            check_columns(file.schema_arrow.names, names, table)
             for batch in file.iter_batches(_BATCH, columns=list(names)):
                 frame = batch.to_pandas()
                 yield [column_values(frame[name]) for name in names], np.arange(start, start + len(frame))
@@ -101,14 +123,14 @@ def _batches(table, names):
             yield [np.empty(0, dtype=object) for _ in names], np.arange(0)
         return
     if is_frame(table):
-        _check_columns(table.columns, names)
+        check_columns(table.columns, names)
         yield [column_values(table[name]) for name in names], np.asarray(table.index)
         return
     import narwhals as nw
 
     frame = nw.from_native(table, eager_only=True)
-    _check_columns(frame.columns, names)
-    yield [frame[name].to_numpy() for name in names], np.arange(len(frame))
+    check_columns(frame.columns, names)
+    yield [_array(frame[name]) for name in names], np.arange(len(frame))
 
 
 def time_ranks(times, name, rows):
@@ -116,7 +138,11 @@ def time_ranks(times, name, rows):
     absent = np.array([is_na(when) for when in times], dtype=bool)
     if absent.any():
         raise ValueError(f"table has no {name} in rows {some(rows[absent].tolist())}; fill it in, or leave out time=.")
-    return np.unique(times, return_inverse=True)[1]
+    try:
+        return np.unique(times, return_inverse=True)[1]
+    except TypeError as error:
+        kinds = sorted({type(when).__name__ for when in times})
+        raise ValueError(f"{name} mixes times of types {kinds} that have no order; use one type.") from error
 
 
 class _Numbering:
@@ -150,7 +176,7 @@ def read_long(table, classes, missing_label, duplicates, names, tasks, time):
         if time is not None:
             *columns, when = columns
         for numbering, values, name in zip(known, columns, names, strict=True):
-            labels, local = factorize(values)
+            labels, local = factorize(values, f"the column {name!r} of the table")
             if name == names[2]:
                 # known classes come first, so that -1 is a vote where it is a class
                 fresh = [label for label in labels if label not in numbering.place and not is_missing(label)]

@@ -3,21 +3,21 @@
 from pathlib import Path
 
 import numpy as np
-from sklearn.utils import assert_all_finite, check_consistent_length
+from sklearn.utils import assert_all_finite, check_consistent_length, indexable
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from ._annotated_target import matched_target
 from ._by_name import are_numbers, expert_places
 from ._encoding import (
     as_frame,
     check_row_count,
     factorize,
-    is_frame,
+    has_names,
     is_na,
     known_labels,
     label_array,
-    plain_text,
     some,
     unseen_labels,
 )
@@ -50,14 +50,22 @@ def free_memory():
 
 
 def check_labels(y, n_rows):
-    """Check true labels and return them as an array (n,)."""
-    if getattr(y, "dtype", None) is not None and getattr(y.dtype, "kind", "") == "T":
-        y = plain_text(y)
-    y = column_or_1d(y, warn=True)
+    """Check true labels, all of which must be known, and return them as an array (n,)."""
+    y = column_or_1d(label_array(y), warn=True)
+    if y.dtype.kind == "O":
+        y = _of_one_type(y)
     check_consistent_length(np.empty(n_rows), y)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     return y
+
+
+def _of_one_type(labels):
+    """Labels among objects as an array of their own type: numbers are not text, and none may be missing."""
+    given = labels.tolist()
+    if any(map(is_na, given)):
+        raise ValueError("y holds missing labels, where each must be known; leave these items out.")
+    return labels if any(isinstance(label, str) for label in given) else np.array(given)
 
 
 def check_truth(y, n_rows, unlabeled_label):
@@ -72,7 +80,6 @@ def check_truth(y, n_rows, unlabeled_label):
     """
     labels, known = _known(y, unlabeled_label)
     if known.all():
-        y = labels if getattr(y, "dtype", np.dtype(int)).kind == "O" else y  # numbers among objects are labels, too
         return check_labels(y, n_rows), np.ones(n_rows, dtype=bool)
     check_consistent_length(np.empty(n_rows), known)
     return check_labels(labels, len(labels)) if len(labels) else labels, known
@@ -154,6 +161,36 @@ def row_weights(class_weight, y, sample_weight=None):
             f"class_weight={class_weight!r} is negative for a class in y, or zero for all; raise it above 0."
         )
     return weight if sample_weight is None else weight * sample_weight
+
+
+def of_known_truth(X, y, annotations, sample_weight, unlabeled_label):
+    """The matched arguments of a comparison with the truth, without the items where it is unknown.
+
+    Parameters
+    ----------
+    X, y, annotations, sample_weight
+        As for the `score` of a deferrer.
+    unlabeled_label : object
+        Marker of an unknown truth in `y`.
+
+    Returns
+    -------
+    X, y, annotations, sample_weight
+        Rows that belong together; `y` is an array.
+    """
+    y, annotations = matched_target(X, y, annotations)
+    *_, sample_weight = same_rows(X=X, y=y, sample_weight=sample_weight)
+    check_consistent_length(X, y, sample_weight)
+    y = column_or_1d(y) if getattr(y, "ndim", 1) == 2 else y  # without a warning
+    labels, known = check_truth(y, len(y), unlabeled_label)
+    if not known.any():
+        raise ValueError("y knows the truth of no item; score compares with it.")
+    if known.all():
+        return X, labels, annotations, sample_weight
+    rows = np.flatnonzero(known)
+    sample_weight = None if sample_weight is None else take_rows(sample_weight, rows)
+    annotations = None if annotations is None else rows_of_items(annotations, rows, len(known))
+    return take_rows(indexable(X)[0], rows), labels, annotations, sample_weight
 
 
 def check_all_known(y, unlabeled_label, method):
@@ -268,7 +305,7 @@ def seated(votes, X, estimator, name="X"):
         Name of the argument, for the error message.
     """
     known, names = estimator.annotators_.tolist(), votes.annotators.tolist()
-    if not (is_frame(X) or isinstance(X, Votes)) or are_numbers(names, known):
+    if not has_names(X) or are_numbers(names, known):
         if len(names) != len(known):
             raise ValueError(
                 f"{name} has {len(names)} features, but {type(estimator).__name__} is expecting {len(known)} features "
@@ -390,8 +427,7 @@ def check_answers(annotations, X, deferrer, method, unknown="left out"):
             "sklearn.set_config(enable_metadata_routing=True) so that they reach it through a search or a "
             "pipeline, or pass y=AnnotatedTarget(y, annotations)."
         )
-    annotations = as_frame(annotations)
-    named = is_frame(annotations) or isinstance(annotations, Votes)
+    annotations, named = as_frame(annotations), has_names(annotations)
     classes, missing_label = deferrer.classes_, deferrer.missing_label
     votes = votes_beside(X, annotations, classes, missing_label, extend=unknown != "refused")
     if unknown != "refused":

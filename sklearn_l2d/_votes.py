@@ -18,6 +18,7 @@ from ._encoding import (
 )
 from ._long_tables import COLUMNS, is_long, read_long
 from ._numerics._matrices import ragged_rows
+from ._sklearn import warn
 
 
 def _positions(values, n, name):
@@ -446,6 +447,33 @@ def _from_sparse(matrix, classes, tasks):
     return Votes(rows[given], columns[given], label[given], n_items, classes, np.arange(n_annotators), tasks)
 
 
+def _named(votes, tasks):
+    """Votes on items with these names, in their order; items that have names are found by them, others by position."""
+    names = unique_names(tasks, "tasks")
+    place, given = {name: i for i, name in enumerate(names)}, votes.tasks
+    unknown = [] if given is None else [name for name in given if name not in place]
+    is_default = given is not None and list(given) == list(range(len(given)))  # an index that is no names
+    if given is None or (is_default and unknown):
+        if len(names) != len(votes):
+            raise ValueError(f"tasks has {len(names)} names for {len(votes)} rows of annotations; give one per row.")
+        return votes._with(votes.item, votes.annotator, votes.label, tasks=names)
+    if unknown:
+        raise ValueError(
+            f"annotations hold items {some(unknown)} that are not in tasks; drop these rows, or name them."
+        )
+    if len(set(given)) < len(given):
+        raise ValueError(
+            "annotations name an item twice, so that tasks cannot be matched with them; keep one row of each."
+        )
+    if is_default and list(given) != list(names[: len(given)]):
+        warn(
+            "annotations has the ids of tasks in another order, and its rows are matched by them; if they are no ids, "
+            "pass it without an index, as annotations.to_numpy()."
+        )
+    item = np.array([place[name] for name in given], dtype=np.int64)[votes.item]
+    return Votes(item, votes.annotator, votes.label, len(names), votes.classes, votes.annotators, names)
+
+
 def make_votes(
     annotations,
     classes=None,
@@ -463,6 +491,12 @@ def make_votes(
     """
     if classes is not None:
         classes = check_classes(classes)
+    if (
+        tasks is not None
+        and (isinstance(annotations, Votes) or is_frame(annotations))
+        and not is_long(annotations, names)
+    ):
+        return _named(make_votes(annotations, classes, missing_label, extend=extend), tasks)
     if isinstance(annotations, Votes):
         used = annotations.classes[np.unique(annotations.label)]
         if extend and classes is not None and len(used) and isinstance(used[0], str) == isinstance(classes[0], str):

@@ -11,11 +11,13 @@ from scipy.sparse import issparse
 from ._annotated_target import AnnotatedTarget, split_target
 from ._encoding import (
     EncodedAnnotations,
-    align_columns,
+    as_frame,
     check_classes,
     check_counts,
     count_votes,
+    counts_table,
     encode_table,
+    factorize,
     is_frame,
     is_na,
     missing_markers,
@@ -33,7 +35,7 @@ from ._labelling_tools import (
     from_zooniverse,
     to_label_studio,
 )
-from ._long_tables import no_columns, no_name, repeated_pairs, time_ranks
+from ._long_tables import as_long_frame, check_columns, no_name, repeated_pairs, time_ranks
 from ._sklearn import warn
 from ._votes import Votes, flat_index, make_votes
 
@@ -140,8 +142,9 @@ def encode_votes(
         Names of the columns of a long table.
 
     tasks : array-like of shape (n_items,), default=None
-        Names of the items in the order of `X`: items without any answer are then counted, too. None takes the tasks of
-        a long table in the order of their first appearance, and the index of a wide DataFrame.
+        Names of the items in the order of `X`: items without any answer are then counted, too. Rows that have names, by
+        the index of a DataFrame or in votes, are matched by them. None takes the tasks of a long table in the order of
+        their first appearance, and the index of a wide DataFrame.
 
     time : str, default=None
         Name of the column of a long table that says when each answer was given, which `duplicates` may need.
@@ -223,7 +226,7 @@ def anonymize(annotations, *, classes=None, missing_label=None):
 
     Parameters
     ----------
-    annotations : array-like, masked array or DataFrame of shape (n_samples, n_experts)
+    annotations : array-like, masked array, DataFrame or Votes of shape (n_samples, n_experts)
         One column per expert, as in `encode_annotations`.
 
     classes : array-like of shape (n_classes,), default=None
@@ -235,8 +238,8 @@ def anonymize(annotations, *, classes=None, missing_label=None):
     Returns
     -------
     counts : DataFrame or ndarray of shape (n_samples, n_classes)
-        Number of votes: a DataFrame with the index of `annotations` and the classes as columns if a DataFrame
-        came in, else the array of `to_counts`.
+        Number of votes: a DataFrame with the index of `annotations` and the classes as columns if a DataFrame, a table
+        of polars or Arrow, or votes on items with names came in, else the array of `to_counts`.
 
     Raises
     ------
@@ -252,13 +255,19 @@ def anonymize(annotations, *, classes=None, missing_label=None):
     x  2  0
     y  0  1
     """
-    codes, classes, _ = encode_annotations(annotations, classes=classes, missing_label=missing_label)
-    counts = count_votes(codes, len(classes))
-    if not is_frame(annotations):
+    if isinstance(annotations, Votes):
+        votes = make_votes(annotations, classes)
+        counts, classes, items = votes.to_counts(), votes.classes, votes.tasks
+    else:
+        annotations = as_frame(annotations)
+        codes, classes, _ = encode_annotations(annotations, classes=classes, missing_label=missing_label)
+        counts, items = count_votes(codes, len(classes)), annotations.index if is_frame(annotations) else None
+    if items is None:
         return counts
     import pandas as pd
 
-    return pd.DataFrame(counts, index=annotations.index, columns=classes.tolist())
+    index = flat_index(items) if isinstance(items, np.ndarray) else items
+    return pd.DataFrame(counts, index=index, columns=classes.tolist())
 
 
 def encode_counts(y, *, classes=None):
@@ -269,7 +278,7 @@ def encode_counts(y, *, classes=None):
     y : array-like or DataFrame of shape (n_samples, n_classes), or array-like of shape (n_samples,)
         Votes (or non-negative weights of votes) per class, where a zero row is an item that nobody
         annotated and the columns of a DataFrame name the classes; or one label per item, where every label
-        is a vote, -1 too.
+        is a vote, -1 too. In polars and Arrow, names that are whole numbers are classes that are numbers.
 
     classes : array-like of shape (n_classes,), default=None
         Sorted class labels that `y` has to agree with. None takes them from `y`: the sorted names of the
@@ -306,10 +315,7 @@ def encode_counts(y, *, classes=None):
         raise ValueError("y is sparse, which is not supported for vote counts; pass y.toarray().")
     if classes is not None:
         classes = check_classes(classes)
-    if is_frame(y):
-        y, classes = align_columns(y, classes)
-    else:
-        y = np.asarray(y)
+    y, classes = counts_table(y, classes)
     if y.ndim not in (1, 2):
         raise ValueError(f"y has shape {y.shape}; pass counts of shape (n_samples, n_classes), or 1-D labels.")
     if len(y) == 0:
@@ -333,7 +339,8 @@ def from_long(
     Parameters
     ----------
     table : DataFrame of shape (n_annotations, >=3)
-        One row per annotation. A missing label is a missing annotation. To count votes, it need not say who gave them.
+        One row per annotation, in a table of pandas, polars or Arrow. A missing label is a missing annotation. To count
+        votes, it need not say who gave them.
 
     form : {"wide", "votes"}, default="wide"
         "votes" is what `encode_votes` returns: its size is that of the answers. A wide table has a cell for every pair
@@ -364,8 +371,9 @@ def from_long(
     Raises
     ------
     ValueError
-        If a column is lacking, a task, a time or, unless votes are counted, an annotator is missing, or an annotation
-        is repeated and `duplicates` is "error". The rows are named by their index.
+        If `table` is no table, a column is lacking or there twice, a task, a time or, unless votes are counted, an
+        annotator is missing, or an annotation is repeated and `duplicates` is "error". The rows are named by their
+        index.
 
     Examples
     --------
@@ -388,9 +396,11 @@ def from_long(
         raise ValueError(f"form={form!r} is unknown; use 'wide' or 'votes'.")
     counting = duplicates == "count" and form == "wide"
     needed = [task, label] if counting else [task, annotator, label]
-    lacking = [name for name in (*needed, time) if name is not None and name not in table.columns]
-    if lacking:
-        raise no_columns("table", lacking)
+    table = as_long_frame(table)
+    check_columns(table.columns, needed if time is None else [*needed, time])
+    for name in needed:
+        if table[name].dtype == object:
+            factorize(table[name].to_numpy(), f"the column {name!r} of the table")  # refuses what is no scalar
     if form == "votes":
         columns = {"task": task, "annotator": annotator, "label": label}
         return encode_votes(table, duplicates=duplicates, missing_label=missing_label, time=time, **columns)
@@ -440,17 +450,17 @@ def to_long(annotations, *, missing_label=None, tasks=None, annotators=None):
 
     Parameters
     ----------
-    annotations : array-like, masked array or DataFrame of shape (n_samples, n_experts)
+    annotations : array-like, masked array, DataFrame or Votes of shape (n_samples, n_experts)
         One column per expert, as in `encode_annotations`.
 
     missing_label : scalar or collection of scalars, default=None
         The marker of a missing annotation, or several, as in `encode_annotations`.
 
     tasks : array-like of shape (n_samples,), default=None
-        Names of the rows. None takes the index of a DataFrame, else 0, 1, ...
+        Names of the rows. None takes the index of a DataFrame or the names of the items of votes, else 0, 1, ...
 
     annotators : array-like of shape (n_experts,), default=None
-        Names of the columns. None takes those of a DataFrame, else 0, 1, ...
+        Names of the columns. None takes those of a DataFrame or of votes, else 0, 1, ...
 
     Returns
     -------
@@ -474,14 +484,20 @@ def to_long(annotations, *, missing_label=None, tasks=None, annotators=None):
     """
     import pandas as pd
 
-    codes, classes, experts = encode_annotations(annotations, missing_label=missing_label)
+    if isinstance(annotations, Votes):
+        classes, experts = annotations.classes, annotations.annotators
+        rows, columns, labels = annotations.item, annotations.annotator, annotations.label
+        shape, index = annotations.shape, annotations.tasks
+    else:
+        codes, classes, experts = encode_annotations(annotations, missing_label=missing_label)
+        rows, columns = np.nonzero(codes >= 0)
+        labels, shape = codes[rows, columns], codes.shape
+        index = annotations.index if is_frame(annotations) else None
     if tasks is None:
-        tasks = annotations.index if is_frame(annotations) else np.arange(len(codes))
+        tasks = np.arange(shape[0]) if index is None else index
     annotators = flat_index(experts if annotators is None else annotators)
     tasks = flat_index(tasks)
-    for name, given, n in (("tasks", tasks, codes.shape[0]), ("annotators", annotators, codes.shape[1])):
+    for name, given, n in (("tasks", tasks, shape[0]), ("annotators", annotators, shape[1])):
         if len(given) != n:
-            raise ValueError(f"{name} has {len(given)} names for annotations of shape {codes.shape}; give {n}.")
-    rows, columns = np.nonzero(codes >= 0)
-    votes = classes[codes[rows, columns]]
-    return pd.DataFrame({"task": tasks[rows], "annotator": annotators[columns], "label": votes})
+            raise ValueError(f"{name} has {len(given)} names for annotations of shape {shape}; give {n}.")
+    return pd.DataFrame({"task": tasks[rows], "annotator": annotators[columns], "label": classes[labels]})

@@ -124,8 +124,8 @@ class BySign:
     def _votes(self, X):
         return super()._votes(by_sign(X, 2))
 
-    def _truth(self, X, y, n_items):
-        return super()._truth(X, y if y is None else by_sign(y, 1), n_items)
+    def _truth(self, votes, y):
+        return super()._truth(votes, y if y is None else by_sign(y, 1))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -5,11 +5,13 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 
 from sklearn_l2d.annotations import (
+    Votes,
     anonymize,
     encode_annotations,
     encode_counts,
@@ -271,6 +273,14 @@ def test_bad_counts(y, classes, match):
         encode_counts(y, classes=classes)
 
 
+def polars(frame):
+    return pl.DataFrame({name: [None if pd.isna(cell) else cell for cell in frame[name]] for name in frame.columns})
+
+
+def arrow(frame):
+    return pytest.importorskip("pyarrow").Table.from_pandas(frame)
+
+
 LONG = pd.DataFrame(
     {
         "task": ["y", "x", "y", "z", "x"],
@@ -321,11 +331,86 @@ def test_from_long_of_nothing():
         (LONG.assign(task=["x", None, "y", "z", "x"]), {}, r"no task in rows \[11\]"),
         (LONG.assign(annotator=["x", "y", None, "z", "x"]), {}, r"no annotator in rows \[12\]"),
         (LONG.assign(label=["x", "y", 3, "z", "x"]), {"duplicates": "count"}, "mixes labels"),
+        (
+            LONG.assign(label=[["x"], "y", 3, "z", "x"]),
+            {"duplicates": "last"},
+            "column 'label' of the table.*no scalars",
+        ),
+        (LONG.assign(task=[["x"], "y", 3, "z", "x"]), {}, "column 'task' of the table.*no scalars"),
+        (LONG.assign(when=[1, "y", 3, "z", "x"]), {"time": "when", "duplicates": "last"}, "when mixes times of types"),
+        (LONG.set_axis(["task", "annotator", "label"], axis=1).assign(more=1), {"label": "task"}, "give each its own"),
+        (pd.concat([LONG, LONG["label"]], axis=1), {}, r"several columns called \['label'\]"),
+        ([["x", "ann", 1]], {}, "table is of type list; pass a DataFrame"),
     ],
 )
 def test_bad_long_tables(table, kwargs, match):
-    with pytest.raises(ValueError, match=match):
-        from_long(table, **kwargs)
+    for form in ("wide", "votes"):
+        if form == "wide" or kwargs.get("duplicates") != "count":
+            with pytest.raises(ValueError, match=match):
+                from_long(table, form=form, **kwargs)
+
+
+@pytest.mark.parametrize("kind", [polars, arrow], ids=["polars", "arrow"])
+def test_long_tables_of_any_kind_mean_the_same(kind):
+    table = LONG.iloc[:4].reset_index(drop=True).assign(when=pd.date_range("2020", periods=4, unit="ns"))
+    for arguments in ({}, {"time": "when", "duplicates": "last"}, {"duplicates": "count"}):
+        expected = from_long(table, **arguments)
+        pd.testing.assert_frame_equal(from_long(kind(table), **arguments), expected, check_column_type=False)
+    by_date = {"task": "when"}
+    assert from_long(kind(table), form="votes", **by_date).tasks.tolist() == table["when"].tolist()
+    pd.testing.assert_frame_equal(
+        from_long(kind(table), **by_date), from_long(table, **by_date), check_index_type=False, check_column_type=False
+    )
+
+
+def test_anonymize_names_classes_and_items_of_any_table():
+    wide = pd.DataFrame({"ann": ["a", "b"], "bob": ["a", None]}, index=["x", "y"])
+    expected = pd.DataFrame({"a": [2, 0], "b": [0, 1]}, index=["x", "y"])
+    pd.testing.assert_frame_equal(anonymize(encode_votes(wide)), expected)
+    for kind in (polars, arrow):
+        plain = wide.reset_index(drop=True)
+        pd.testing.assert_frame_equal(anonymize(kind(plain)), anonymize(plain))
+    assert_array_equal(anonymize(encode_votes(wide.to_numpy())), expected)
+
+
+def test_votes_become_a_long_table_with_their_names():
+    wide = pd.DataFrame({"ann": ["a", "b"], "bob": ["a", None]}, index=["x", "y"])
+    pd.testing.assert_frame_equal(to_long(encode_votes(wide)), to_long(wide), check_dtype=False)
+    votes = Votes([0, 999_999], [0, 99_999], [0, 1], 1_000_000, ["a", "b"], np.arange(100_000))
+    assert to_long(votes)["task"].tolist() == [0, 999_999]  # without a table of items times annotators
+
+
+def test_tasks_find_the_rows_that_have_names():
+    wide = pd.DataFrame({"ann": ["a", "b"], "bob": ["a", None]}, index=["x", "y"])
+    for table in (wide, encode_votes(wide)):
+        votes = encode_votes(table, tasks=["z", "y", "x"])
+        assert votes.tasks.tolist() == ["z", "y", "x"]
+        assert votes.to_counts().tolist() == [[0, 0], [0, 1], [2, 0]]
+        with pytest.raises(ValueError, match=r"items \['y'\] that are not in tasks"):
+            encode_votes(table, tasks=["x", "z"])
+    with pytest.raises(ValueError, match="name an item twice"):
+        encode_votes(wide.set_axis(["x", "x"]), tasks=["x", "y"])
+    for table in (wide.reset_index(drop=True), wide.to_numpy(), encode_votes(wide.to_numpy())):  # without names
+        assert encode_votes(table, tasks=["y", "x"]).to_counts().tolist() == [[2, 0], [0, 1]]
+    with pytest.warns(UserWarning, match="ids of tasks in another order"):
+        votes = encode_votes(wide.reset_index(drop=True), tasks=[1, 0])
+    assert votes.to_counts().tolist() == [[0, 1], [2, 0]]
+
+
+def test_dates_are_names_of_items():
+    days = pd.date_range("2020", periods=3)
+    table = pd.DataFrame({"task": days[[0, 2]], "annotator": ["ann", "ann"], "label": ["a", "b"]})
+    for unit in ("s", "us", "ns"):
+        votes = encode_votes(table, tasks=days[::-1].to_numpy().astype(f"datetime64[{unit}]"))
+        assert votes.to_counts().tolist() == [[0, 1], [0, 0], [1, 0]]
+        assert votes.tasks.tolist() == days[::-1].tolist()
+
+
+@pytest.mark.parametrize("collection", [list, tuple, set, frozenset, np.array, pd.Series, pd.Index])
+def test_several_markers_come_in_any_collection(collection):
+    codes, classes, _ = encode_annotations([["a", "skip"], ["?", "b"]], missing_label=collection(["skip", "?"]))
+    assert codes.tolist() == [[0, -1], [-1, 1]]
+    assert classes.tolist() == ["a", "b"]
 
 
 def test_to_long():

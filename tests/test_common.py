@@ -11,6 +11,7 @@ from zipfile import ZipFile
 import joblib
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
 from _instances import (
@@ -39,7 +40,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_l2d import AnnotatedTarget, AnnotatorLDA, load
 from sklearn_l2d._persistence import Estimator
-from sklearn_l2d.deferral import ProfileDeferral
+from sklearn_l2d.cluster import BetaExpertEncoder
+from sklearn_l2d.crowd import NetClassifier
+from sklearn_l2d.deferral import ConfidenceDeferral, ProfileDeferral
 from sklearn_l2d.deferral._base import BaseDeferrer
 
 # the cheap instances train for three epochs, which may leave two clusters alike
@@ -387,6 +390,44 @@ def test_frames_and_string_labels_mean_the_same(instance, crowd, fitted_once):
     for name in expected:
         want = named.labels[expected[name]] if name in decoded else expected[name]
         assert_array_equal(got[name], want, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        lambda y: y.astype(object),
+        lambda y: y.astype(str).astype(object),
+        lambda y: y.astype(str).astype(np.dtypes.StringDType()),
+        lambda y: pd.Series(y, dtype="Int64"),
+        lambda y: pd.Series(y.astype(str), dtype=pd.CategoricalDtype(["9", "2", "1", "0"])),
+        lambda y: pl.Series(y.astype(str)),
+        lambda y: pl.Series(y),
+        lambda y: pl.Series(y.astype(str), dtype=pl.Enum(["2", "1", "0"])),
+        torch.tensor,
+    ],
+    ids=["object", "text", "StringDType", "Int64", "categories", "polars_text", "polars", "polars_enum", "torch"],
+)
+@pytest.mark.parametrize(
+    "instance",
+    [i for i in fitted_to("y") if type(i.estimator) in (BetaExpertEncoder, ConfidenceDeferral, NetClassifier)][1:],
+    ids=str,
+)
+def test_true_labels_may_come_in_any_container(instance, crowd, fitted_once, container):
+    other = Bunch(**crowd | {"y": container(crowd.y)})
+    if isinstance(np.asarray(other.y)[0], str):
+        other.annotations = np.where(crowd.annotations < 0, None, crowd.annotations.astype(str))
+    estimator = fitted(instance, other)
+    kind = str if isinstance(np.asarray(other.y)[0], str) else int
+    assert [kind(label) for label in estimator.classes_] == list(map(kind, range(3)))
+    expected = outputs(instance, fitted_once(instance), crowd)
+    for name, values in outputs(instance, estimator, other).items():
+        assert_array_equal(values.astype(int) if name == "predict" else values, expected[name], err_msg=name)
+
+
+@pytest.mark.parametrize("estimator", [BetaExpertEncoder(), NetClassifier()], ids=str)
+def test_a_true_label_that_is_missing_is_named(estimator):
+    with pytest.raises(ValueError, match="y holds missing labels, where each must be known"):
+        estimator.fit(np.eye(3), np.array(["a", None, "b"], dtype=object))
 
 
 @each_annotator

@@ -137,6 +137,20 @@ def test_every_figure_of_the_evidence_is_in_the_stored_reports():
     assert answers("digits, 6 experts")[1]["panel"][2] == 0.983
 
 
+def test_the_figures_of_the_readme_are_in_the_stored_reports():
+    report = (ROOT / "benchmarks/results/answer_model.md").read_text(encoding="utf-8")
+    section = report.partition("## digits, 6 experts, N'=25\n")[2].partition("\n## ")[0]
+    two_answers = {}
+    for row in re.findall(r"^\| (\S.*) \|$", section, flags=re.MULTILINE):
+        cells = row.split(" | ")
+        two_answers[cells[0]] = cells[3].split()[0]
+    numbers, rows = answers("digits, 6 experts")
+    expected = [two_answers[name] for name in ("classifier and answers", "classifier alone", "majority vote")]
+    expected.append(f"{rows['panel'][numbers.index(2)]:.3f}")
+    told = (ROOT / "README.md").read_text(encoding="utf-8").partition("two random answers per item")[2][:300]
+    assert re.findall(r"\.\d{3}", told) == [figure.removeprefix("0") for figure in expected]
+
+
 def test_the_changelog_becomes_a_page():
     markdown = "# Changelog\n\n## [Unreleased]\n\n- A [link](https://example.org/a) and `code`.\n"
     expected = "Changelog\n=========\n\nUnreleased\n----------\n\n- A `link <https://example.org/a>`__ and `code`.\n"

@@ -8,9 +8,9 @@ from ._arguments import add_export_arguments, answers_of, positive
 from ._files import BATCH_SIZE, DECISIONS, decide_file, load_team, route_file
 
 _EPILOG = """\
-TEAM is a pickle, and loading it runs code: use files only of people you trust. A pipeline or search that ends in a
-deferrer will do; it keeps the scaling of the items with the team. ITEMS has one column per feature. A team that was
-fitted to a DataFrame finds them by name.
+TEAM is a file of sklearn_l2d.save, or of joblib.dump: that is a pickle, and loading it runs code, so use such files
+only of people you trust. A pipeline or search that ends in a deferrer will do; it keeps the scaling of the items
+with the team. ITEMS has one column per feature. A team that was fitted to a DataFrame finds them by name.
 
 {more}
 
@@ -54,8 +54,8 @@ def build_decide_parser():
     parser = _build_parser(
         "decide",
         "Give each item of a Parquet file the label of the team: of the classifier, or of experts who answered.",
-        "FILE gets the columns id, target, expert and label, one row per item. Where nobody of the target answered,\n"
-        "the classifier decides. The column expert says who did.",
+        "FILE gets the columns id, target, expert and label, one row per item. The column expert says who decided.\n"
+        "Where nobody of the target answered, that is the classifier or, with draw, somebody else who should beat it.",
         "python -m sklearn_l2d decide team.joblib items.parquet --answers answers.csv --out labels.parquet",
     )
     parser.add_argument(
@@ -118,7 +118,9 @@ def _build_parser(name, description, columns, example):
         epilog=_EPILOG.format(more=columns, example=example),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("team", metavar="TEAM", type=Path, help="fitted deferrer, written by joblib.dump")
+    parser.add_argument(
+        "team", metavar="TEAM", type=Path, help="fitted deferrer, written by sklearn_l2d.save or joblib.dump"
+    )
     parser.add_argument("items", metavar="ITEMS", type=Path, help="Parquet file, one row per item")
     parser.add_argument(
         "--out", metavar="FILE", type=Path, required=True, help="file to write or replace: Parquet, or CSV if called so"
@@ -140,7 +142,7 @@ def _build_parser(name, description, columns, example):
         metavar="N",
         type=positive(int),
         default=BATCH_SIZE,
-        help=f"rows at once; experts get their shares of each batch up to one item (default: {BATCH_SIZE})",
+        help=f"rows at once; the result depends on it only where --capacity binds (default: {BATCH_SIZE})",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     return parser

@@ -4,6 +4,7 @@ Every batch is decided as if it were all. Draws belong to items, so that the rou
 of batches unless capacities bind: then what comes first comes first.
 """
 
+import numbers
 import os
 import re
 import tempfile
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+from zipfile import is_zipfile
 
 import joblib
 import numpy as np
@@ -23,6 +25,7 @@ from .._encoding import some
 from .._last_step import split_steps
 from .._long_tables import open_parquet
 from .._numerics._matrices import answer_weights
+from .._persistence import load
 from .._sklearn import warn
 from .._votes import Votes
 from ..annotations import encode_votes, from_long
@@ -213,15 +216,17 @@ def decide_file(
 
 
 def load_team(path):
-    """Fitted deferrer, or pipeline or search that ends in one, from a file that joblib or pickle wrote."""
-    with Path(path).open("rb"):  # where a file cannot be opened, the error of the system says it best
-        pass
+    """Fitted deferrer, or pipeline or search that ends in one, from a file of `sklearn_l2d.save`, joblib or pickle."""
+    with Path(path).open("rb") as file:  # where a file cannot be opened, the error of the system says it best
+        is_archive = is_zipfile(file)
     try:
-        estimator = joblib.load(path)
+        estimator = load(path) if is_archive else joblib.load(path)
+    except ImportError:
+        raise
     except Exception as error:  # unpickling may run into anything
         raise ValueError(
-            f"{path}: cannot be loaded as a team ({type(error).__name__}: {error}); write it with joblib.dump, and "
-            "load it with the same versions of the packages."
+            f"{path}: cannot be loaded as a team ({type(error).__name__}: {error}); write it with sklearn_l2d.save or "
+            "joblib.dump, and load it with the same versions of the packages."
         ) from error
     with named(path):
         FittedTeam.of(estimator)
@@ -485,9 +490,23 @@ def _find_rows(tasks, items):
 
 
 def _places(names, known):
-    """Positions of names among known ones, compared as text; -1 for unknown names."""
+    """Positions of names among known ones, compared as text or, where these are numbers, as such; -1 for others."""
     place_of = {_text(name): place for place, name in enumerate(known)}
-    return np.array([place_of.get(_text(name), -1) for name in names], dtype=np.int64)
+    number_of = {float(name): place for place, name in enumerate(known) if _is_number(name)}
+    places = [place_of.get(_text(name), number_of.get(_number(name), -1)) for name in names]
+    return np.array(places, dtype=np.int64)
+
+
+def _is_number(name):
+    return isinstance(name, numbers.Real) and not isinstance(name, bool | np.bool_)
+
+
+def _number(name):
+    """The number that a text holds, such as 7.0 in a column that had missing entries; None if it is none."""
+    try:
+        return float(name)
+    except (TypeError, ValueError):
+        return None
 
 
 def _text(name):

@@ -1,5 +1,7 @@
 """Random numbers that belong to an item and a number, so that a row alone gets what it gets in a batch."""
 
+import math
+
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -11,7 +13,8 @@ _MIX = (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64
 
 def row_keys(array, seed):
     """Keys (n,) of the rows of an array of floats: equal rows have equal keys, whatever the other rows are."""
-    flat = np.asarray(array).reshape(len(array), -1)
+    array = np.asarray(array)
+    flat = array.reshape(len(array), math.prod(array.shape[1:]))  # where there are no rows, -1 would be refused
     odd = np.random.default_rng(seed).integers(1 << 63, size=flat.shape[1], dtype=np.uint64) * np.uint64(2)
     sums = np.empty(len(flat), dtype=np.uint64)
     for rows in row_chunks(*flat.shape):

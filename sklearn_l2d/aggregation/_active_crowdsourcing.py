@@ -10,11 +10,9 @@ from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._by_name import available_for, check_available
-from .._encoding import is_frame
 from .._numerics._answer_worth import accuracy_with_answer
 from .._numerics._matrices import row_chunks
 from .._persistence import Estimator
-from .._rows import has_index
 from .._sklearn import HasMethods, Interval, atomic_fit, get_tags
 from ._dawid_skene import DawidSkene
 
@@ -217,8 +215,7 @@ class ActiveCrowdsourcing(MetaEstimatorMixin, Estimator):
         proba = self.aggregator_._proba(votes)
         reliability = self.aggregator_.annotator_accuracy_
         n_items, n_people = len(votes), len(reliability)
-        rows = X if is_frame(X) or has_index(X) else np.empty(n_items)
-        available = check_available(available, self.annotators_, rows)
+        available = check_available(available, self.annotators_, votes)
         old = votes.annotator < n_people  # who is new is not known well enough to be asked
         asked = csr_array(
             (np.ones(old.sum(), dtype=bool), (votes.item[old], votes.annotator[old])), shape=(n_items, n_people)

@@ -15,7 +15,7 @@ from .._persistence import Estimator
 from .._rows import same_rows
 from .._sklearn import StrOptions, atomic_fit, check_weights, transform_output, warn
 from .._validation import answers_among, check_truth, seated
-from .._votes import Votes, make_votes
+from .._votes import Votes, flat_index, make_votes
 
 
 class BaseAggregator(TransformerMixin, Estimator):
@@ -163,9 +163,9 @@ class BaseAggregator(TransformerMixin, Estimator):
         """
         check_is_fitted(self)
         votes = self._votes(X)
-        weight = check_weights(sample_weight, np.empty(len(votes)))
+        weight = item_weights(votes, sample_weight)
         log_joint = self._log_joint(votes)
-        allowed = allowed_classes(*self._truth(X, y, len(votes)), self.classes_)
+        allowed = allowed_classes(*self._truth(votes, y), self.classes_)
         return float(weight @ posterior_of(log_joint, allowed)[1])
 
     def get_feature_names_out(self, input_features=None):
@@ -233,13 +233,14 @@ class BaseAggregator(TransformerMixin, Estimator):
             )
         if not len(votes.item):
             raise ValueError(f"X holds no answer (shape={votes.shape}, n_samples={len(votes)}); pass some.")
-        labels, known = self._truth(X, y, len(votes))
-        weight = check_weights(sample_weight, np.empty(len(votes)))
+        labels, known = self._truth(votes, y)
+        weight = item_weights(votes, sample_weight)
         if not weight.all():  # items of weight 0 are left out, and with them the classes that only they show
             counted = weight > 0
-            tasks = np.arange(len(votes)) if votes.tasks is None else votes.tasks
-            answers = votes.item, votes.annotator, votes.label
-            votes = Votes(*answers, len(votes), votes.classes, votes.annotators, tasks)[counted]
+            if votes.tasks is None:
+                answers = votes.item, votes.annotator, votes.label
+                votes = Votes(*answers, len(votes), votes.classes, votes.annotators, np.arange(len(votes)))
+            votes = votes[counted]
             labels, known, weight = labels[counted[known]], known[counted], weight[counted]
             if classes is None and not isinstance(X, Votes):
                 votes = votes.among(votes.classes[np.unique(votes.label)])
@@ -251,11 +252,11 @@ class BaseAggregator(TransformerMixin, Estimator):
             votes = votes.recode(np.union1d(votes.classes, labels))  # nobody need have voted for a class
         return votes, allowed_classes(labels, known, votes.classes), weight
 
-    def _truth(self, X, y, n_items):
-        """Known true labels, and a mask (n_items,) of the items they belong to."""
+    def _truth(self, votes, y):
+        """Known true labels, and a mask (n_items,) of the items of votes, or rows of counts, they belong to."""
         if y is None:
-            return np.empty(0), np.zeros(n_items, dtype=bool)
-        return check_truth(label_array(same_rows(X=X, y=y)[1]), n_items, self.unlabeled_label)
+            return np.empty(0), np.zeros(len(votes), dtype=bool)
+        return check_truth(label_array(_beside(votes, y=y)), len(votes), self.unlabeled_label)
 
     def _set(self, votes, learnt):
         """Set all fitted attributes, those of every aggregator and those that were learnt."""
@@ -291,6 +292,20 @@ class BaseAggregator(TransformerMixin, Estimator):
         tags.input_tags.sparse = True
         tags.classifier_tags = ClassifierTags()  # what has predict_proba is asked for them
         return tags
+
+
+def item_weights(votes, sample_weight):
+    """Weights (n,) of the items of votes, or rows of counts, in their order."""
+    return check_weights(_beside(votes, sample_weight=sample_weight), np.empty(len(votes)))
+
+
+def _beside(votes, **table):
+    """A table, by its name, in the order of the items of votes, or of counts whose items may have names."""
+    if isinstance(votes, Votes) or votes.tasks is None:
+        return same_rows(X=votes, **table)[1]
+    import pandas as pd
+
+    return same_rows(X=pd.Series(np.zeros(len(votes)), index=flat_index(votes.tasks)), **table)[1]
 
 
 def learnt(confusion, prior_confusion, class_prior, history, converged):

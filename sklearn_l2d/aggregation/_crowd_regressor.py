@@ -10,11 +10,13 @@ from sklearn.utils import assert_all_finite, check_array, check_consistent_lengt
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._by_name import are_numbers
-from .._encoding import expert_names, is_frame
+from .._encoding import as_frame, expert_names, is_frame
+from .._long_tables import is_long
 from .._numerics._crowd_numbers import Numbers, numbers_posterior, update_numbers
 from .._persistence import Estimator
 from .._rows import same_rows
 from .._sklearn import Interval, StrOptions, atomic_fit
+from .._votes import Votes
 from ._base import warn_unless
 
 
@@ -130,6 +132,7 @@ class CrowdRegressor(RegressorMixin, Estimator):
         ValueError
             If `X` is no table of numbers or holds no answer, or `y` does not fit it.
         """
+        X = as_frame(X)
         values = _numbers(X)
         truth = np.full(len(values), np.nan)
         if y is not None:
@@ -230,6 +233,7 @@ class CrowdRegressor(RegressorMixin, Estimator):
 
     def _matched(self, X):
         """Answers whose columns are the annotators of the fit and new ones, and the number of these."""
+        X = as_frame(X)
         values, known = _numbers(X), self.annotators_.tolist()
         if not is_frame(X) or are_numbers(X.columns.tolist(), known):
             if values.shape[1] != len(known):
@@ -254,6 +258,8 @@ class CrowdRegressor(RegressorMixin, Estimator):
 
 def _numbers(X):
     """A table of answers as floats."""
+    if isinstance(X, Votes) or is_long(X):
+        raise ValueError("X has a row for each answer, but answers by numbers need one for each item; see from_long.")
     return check_array(X, dtype=np.float64, ensure_all_finite="allow-nan", input_name="X")
 
 

@@ -19,8 +19,8 @@ from .._numerics._crowd_em import (
     vote_shares,
 )
 from .._numerics._spectral import tensor_confusion
-from .._sklearn import Interval, StrOptions, atomic_fit, check_weights, warn
-from ._base import BaseAggregator, allowed_classes, check_distribution, learnt, warn_unless
+from .._sklearn import Interval, StrOptions, atomic_fit, warn
+from ._base import BaseAggregator, allowed_classes, check_distribution, item_weights, learnt, warn_unless
 
 _STEP = 0.6  # power of the number of batches by which a new one weighs less
 
@@ -308,12 +308,12 @@ class DawidSkene(BaseAggregator):
             truth, before = vote_shares(votes, allowed), (0, 0.0, 0.0, 0.0)
         else:
             votes = self._votes(X)
-            allowed = allowed_classes(*self._truth(X, y, len(votes)), self.classes_)
+            allowed = allowed_classes(*self._truth(votes, y), self.classes_)
             truth, _ = posterior_of(self._log_joint(votes), allowed)
             n_new = len(votes.annotators) - len(self.annotators_)
             answers = np.pad(self._answers_per_item, ((0, n_new), (0, 0), (0, 0)))
             before = self.n_batches_, self.n_items_seen_, answers, self._classes_per_item
-            weight = check_weights(sample_weight, np.empty(len(votes)))
+            weight = item_weights(votes, sample_weight)
         truth, total, n_batches = truth * weight[:, None], weight.sum(), before[0] + 1
         step = n_batches**-_STEP
         found = count_answers_of(answer_matrix(votes), truth, len(votes.annotators)), truth.sum(0)

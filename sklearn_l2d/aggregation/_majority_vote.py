@@ -6,11 +6,11 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
-from .._encoding import align_columns, check_counts, is_frame
+from .._encoding import check_counts, counts_table, is_frame
 from .._numerics._crowd_em import answer_matrix, count_answers_of, safe_log, vote_shares
 from .._numerics._keyed import row_keys
-from .._sklearn import StrOptions, check_weights
-from ._base import BaseAggregator, allowed_classes, learnt
+from .._sklearn import StrOptions
+from ._base import BaseAggregator, allowed_classes, item_weights, learnt
 
 
 @dataclass(frozen=True)
@@ -170,8 +170,8 @@ class MajorityVote(BaseAggregator):
         if self.input == "annotations":
             return super()._read(X, y, sample_weight)
         votes = self._counts(X)
-        labels, known = self._truth(X, y, len(votes))
-        return votes, allowed_classes(labels, known, votes.classes), check_weights(sample_weight, votes.counts)
+        labels, known = self._truth(votes, y)
+        return votes, allowed_classes(labels, known, votes.classes), item_weights(votes, sample_weight)
 
     def _votes(self, X):
         return super()._votes(X) if self.input == "annotations" else self._counts(X, self.classes_)
@@ -184,7 +184,7 @@ class MajorityVote(BaseAggregator):
         may_be_empty, tasks = classes is not None, None
         if is_frame(X):
             tasks = X.index.to_numpy(dtype=object)
-            X, classes = align_columns(X, classes, "X")
+        X, classes = counts_table(X, classes, "X")
         if issparse(X) or np.ndim(X) != 2:
             raise ValueError("X must be a dense table of counts, (n_items, n_classes); see encode_counts.")
         return _Counts(*check_counts(np.asarray(X), classes, "X", may_be_empty), tasks)

@@ -4,15 +4,13 @@ from typing import ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import assert_all_finite, check_consistent_length
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._annotated_target import AnnotatedTarget, matched_target
-from .._encoding import check_classes, check_row_count, some, sorted_labels
+from .._encoding import check_classes, check_row_count, label_array, some, sorted_labels
 from .._persistence import Estimator
 from .._sklearn import atomic_fit, transform_output, warn
-from .._validation import votes_beside
+from .._validation import check_labels, votes_beside
 from .._votes import Votes, make_votes
 
 
@@ -53,10 +51,7 @@ class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         items = self._check_items(X, reset=True)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(items, y)
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
+        y = check_labels(y, len(items))
         if len(set(y.tolist())) < 2:
             raise ValueError(f"y holds one class only, {y[0]!r}; competence is told from at least two.")
         classes = self._all_classes(y, annotations)
@@ -168,8 +163,8 @@ class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         return sorted_labels(labels, "y and annotations together")
 
     def _label_codes(self, y, n_rows):
-        y = column_or_1d(y, warn=True)
-        check_row_count(y, n_rows, "y")
+        check_row_count(label_array(y), n_rows, "y")
+        y = check_labels(y, n_rows)
         unseen = sorted(set(y.tolist()) - set(self.classes_.tolist()), key=repr)
         if unseen:
             raise ValueError(

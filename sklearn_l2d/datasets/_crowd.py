@@ -93,8 +93,8 @@ def load_crowd(name, *, data_home=None):
     ((1000, 57), (1000, 44))
     """
     if name not in CROWDS:
-        close = difflib.get_close_matches(str(name), CROWDS, n=3, cutoff=0.4)
-        raise ValueError(f"{name!r} is no known set; did you mean one of {close}? list_crowds() names all.")
+        close = difflib.get_close_matches(str(name), CROWDS, n=3, cutoff=0.4) or list(CROWDS)
+        raise ValueError(f"{name!r} is no known set; use one of {close}. list_crowds() names all.")
     spec = CROWDS[name]
     folder = Folder(_data_home(data_home) / spec.folder)
     arrays = dict(spec.read(folder))

@@ -267,7 +267,7 @@ class DecidingDeferrer(ClassifierMixin, Estimator):
         Parameters
         ----------
         answers : DataFrame
-            Long table with the columns task, annotator and label.
+            Long table, of pandas, polars or Arrow, with the columns task, annotator and label.
         tasks : sequence
             Names of the items in the order of `X`, the index of the route.
 
@@ -279,7 +279,8 @@ class DecidingDeferrer(ClassifierMixin, Estimator):
         Raises
         ------
         ValueError
-            If an answer is by an expert who is not on the roster, or about an item that is not in `tasks`.
+            If an answer is by an expert who is not on the roster, or about an item that is not in `tasks`, if somebody
+            answers an item twice, or `tasks` holds a name twice.
         """
         check_is_fitted(self)
         return answer_table(answers, tasks, self.experts_)

@@ -3,15 +3,12 @@
 from typing import ClassVar
 
 import numpy as np
-from sklearn.utils import check_consistent_length, indexable
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
-from .._annotated_target import matched_target
 from .._numerics._crowdlab import crowdlab_proba
 from .._numerics._matrices import answer_weights, entries
-from .._rows import rows_of_items, same_rows
-from .._sklearn import check_weights, take_rows
-from .._validation import check_answers, check_truth
+from .._sklearn import check_weights
+from .._validation import check_answers, of_known_truth
 from ..metrics import team_accuracy
 from ._answer_model import fused_proba
 from ._classifier import own_labels
@@ -230,16 +227,4 @@ class LabellingDeferrer(DecidingDeferrer):
     def _of_known_truth(self, X, y, annotations, sample_weight):
         """The matched arguments of `score`, without the items of unknown truth, of which a split may hold some."""
         check_is_fitted(self)
-        y, annotations = matched_target(X, y, annotations)
-        *_, sample_weight = same_rows(X=X, y=y, sample_weight=sample_weight)
-        check_consistent_length(X, y, sample_weight)
-        y = column_or_1d(y) if getattr(y, "ndim", 1) == 2 else y  # without a warning
-        labels, known = check_truth(y, len(y), self.unlabeled_label)
-        if not known.any():
-            raise ValueError("y knows the truth of no item; score compares with it.")
-        if known.all():
-            return X, labels, annotations, sample_weight
-        rows = np.flatnonzero(known)
-        sample_weight = None if sample_weight is None else take_rows(sample_weight, rows)
-        annotations = None if annotations is None else rows_of_items(annotations, rows, len(known))
-        return take_rows(indexable(X)[0], rows), labels, annotations, sample_weight
+        return of_known_truth(X, y, annotations, sample_weight, self.unlabeled_label)

@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from .._encoding import unique_names
 from .._rows import has_index
+from .._votes import flat_index
 from ..annotations import from_long
 
 
@@ -75,9 +77,14 @@ def explanation_table(names, chosen, labels, scored, correctness, index):
 
 def answer_table(answers, tasks, experts):
     """Annotations of these items by these experts, from a long table of answers."""
-    wide = from_long(answers)
+    index = tasks if hasattr(tasks, "get_indexer") else flat_index(unique_names(tasks, "tasks"))
+    tasks = unique_names(index, "tasks")
+    try:
+        wide = from_long(answers)
+    except ValueError as error:
+        raise ValueError(f"answers cannot be used: {error} (from_long has these options.)") from error
     for name, given, known in (("tasks", wide.index, tasks), ("experts", wide.columns, experts)):
         unknown = sorted(set(given) - set(known), key=str)
         if unknown:
             raise ValueError(f"answers holds unknown {name} {unknown}; drop these rows or correct them.")
-    return wide.reindex(index=tasks, columns=list(experts))
+    return wide.reindex(index=flat_index(tasks), columns=flat_index(experts)).set_axis(index)

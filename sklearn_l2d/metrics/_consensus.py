@@ -73,7 +73,7 @@ def consensus_accuracy(
     """
     if ties not in _TIES:
         raise ValueError(f"ties={ties!r} is unknown; use one of {_TIES}.")
-    y_true, proba = same_rows(y_true=y_true, proba=proba)
+    y_true, proba, sample_weight = same_rows(y_true=y_true, proba=proba, sample_weight=sample_weight)
     classes = None if classes is None else check_classes(classes)
     proba = check_proba(proba, ("n_items", "n_classes"), None if classes is None else len(classes))
     classes = np.arange(proba.shape[1]) if classes is None else classes

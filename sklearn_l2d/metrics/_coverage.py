@@ -8,7 +8,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from .._by_name import bounds_table, expert_places
-from .._encoding import check_classes, is_frame, sorted_labels
+from .._encoding import as_frame, check_classes, is_frame, sorted_labels
 from .._numerics._matrices import answer_weights, dense_if_small, identity, normalised_rows
 from .._rows import same_rows
 from .._sklearn import check_weights
@@ -175,6 +175,7 @@ def _check_routing(deferral, selection, n_experts):
 
 def _by_expert(selection, experts):
     """Selection weights with their columns in the order of `experts`, where a DataFrame names them."""
+    selection = as_frame(selection)
     places = expert_places(selection.columns.tolist(), experts, "selection") if is_frame(selection) else None
     if places is None:
         return selection

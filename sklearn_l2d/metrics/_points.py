@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from .._annotated_target import matched_target
-from .._last_step import last_step
-from .._validation import check_answers
+from .._last_step import last_step, split_steps
+from .._validation import check_answers, of_known_truth
 from ._coverage import coverage_accuracy_curve, team_accuracy
 
 
@@ -24,7 +23,7 @@ def coverage_accuracy_points(estimator, X, y, annotations=None, *, coverages=Non
         Items that were not used for fitting.
 
     y : array-like of shape (n_samples,)
-        True labels; an `AnnotatedTarget` brings its annotations along.
+        True labels; an `AnnotatedTarget` brings its annotations along. Items of unknown truth are left out.
 
     annotations : array-like or DataFrame of shape (n_samples, n_experts), default=None
         What the experts answered.
@@ -71,8 +70,10 @@ def coverage_accuracy_points(estimator, X, y, annotations=None, *, coverages=Non
     >>> bool(coverage_accuracy_auc(coverage, accuracy) == accuracy.mean())  # a straight line
     True
     """
-    deferrer, items = last_step(estimator, X)
-    y, annotations = matched_target(items, y, annotations)
+    _, deferrer = split_steps(estimator)
+    # the items of a pipeline may have lost their ids: what belongs together is told by X
+    X, y, annotations, _ = of_known_truth(X, y, annotations, None, deferrer.unlabeled_label)
+    _, items = last_step(estimator, X)
     if deferrer.n_experts_ == 0:
         raise ValueError(f"{type(deferrer).__name__} has no experts, so it has no curve; fit it with annotations.")
     systems = [deferrer]
@@ -83,8 +84,8 @@ def coverage_accuracy_points(estimator, X, y, annotations=None, *, coverages=Non
     return coverage_accuracy_curve(
         [np.mean(system.predict_deferral(items) < 0) for system in systems],
         [system.score(items, y, annotations=annotations) for system in systems],
-        human_accuracy=_accuracy_without_classifier(deferrer, items, np.asarray(y), annotations),
-        classifier_accuracy=np.mean(deferrer.predict(items) == np.asarray(y)),
+        human_accuracy=_accuracy_without_classifier(deferrer, items, y, annotations),
+        classifier_accuracy=np.mean(deferrer.predict(items) == y),
     )
 
 

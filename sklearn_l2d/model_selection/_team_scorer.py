@@ -3,9 +3,8 @@
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from .._annotated_target import matched_target
-from .._last_step import last_step
-from .._rows import same_rows
+from .._last_step import last_step, split_steps
+from .._validation import of_known_truth
 
 _DECISIONS = ("draw", "vote", "combine", "crowdlab", "expected")
 
@@ -95,11 +94,13 @@ class _TeamScorer:
         return f"make_team_scorer({name}, decision={self.decision!r})"
 
     def __call__(self, estimator, X, y, annotations=None, sample_weight=None):
-        deferrer, items = last_step(estimator, X)
+        _, deferrer = split_steps(estimator)
         if not hasattr(deferrer, "predict_team"):
             raise TypeError(f"{type(deferrer).__name__} has no predict_team; team scorers judge deferrers.")
-        y, annotations = matched_target(items, y, annotations)
-        *_, sample_weight = same_rows(X=items, y=y, sample_weight=sample_weight)
+        # the items of a pipeline may have lost their ids: what belongs together is told by X
+        marker = getattr(deferrer, "unlabeled_label", None)
+        X, y, annotations, sample_weight = of_known_truth(X, y, annotations, sample_weight, marker)
+        _, items = last_step(estimator, X)
         if self.decision == "expected":
             return deferrer.score(items, y, annotations=annotations, sample_weight=sample_weight)
         labels = deferrer.predict_team(items, annotations, decision=self.decision)

@@ -68,7 +68,7 @@ class _VotesScorer:
                 "votes."
             )
         if y is not None:
-            _, annotations = matched_target(items, y, annotations)
+            _, annotations = matched_target(X, y, annotations)
         if annotations is None:
             raise ValueError(
                 "the scorer received no annotations. Call sklearn.set_config(enable_metadata_routing=True) so that "

@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_l2d import __main__ as command
+from sklearn_l2d import save
 from sklearn_l2d._cli import _files
 from sklearn_l2d._cli._files import decide_file, route_file
 from sklearn_l2d.annotations import AnnotatedTarget, encode_votes
@@ -261,6 +262,32 @@ def test_pipelines_and_searches(crowd, frame, items):
         joblib.dump(team, "team.joblib")
         assert command.main(["route", "team.joblib", items, "--out", "routes.parquet", "--quiet"]) == 0
         check_route("routes.parquet", deferrer.route(scaler.transform(frame)).set_index(frame.index))
+
+
+def test_a_team_in_a_file_of_save(crowd, frame, items, capsys):
+    pytest.importorskip("skops")
+    X, answers = pd.DataFrame(crowd.X, columns=FEATURES), pd.DataFrame(crowd.annotations, columns=EXPERTS)
+    pipeline = make_pipeline(StandardScaler(), ConfidenceDeferral(LogisticRegression(), cv=2, random_state=0))
+    pipeline.fit(X, crowd.y, confidencedeferral__annotations=answers)
+    save(pipeline, "team.skops")
+    assert command.main(["route", "team.skops", items, "--out", "routes.parquet", "--quiet"]) == 0
+    route_file(pipeline, items, "expected.parquet")
+    pd.testing.assert_frame_equal(pd.read_parquet("routes.parquet"), pd.read_parquet("expected.parquet"))
+
+
+@pytest.mark.parametrize("labels", [(0.0, 1.0, 2.0), (0, 1, 2)])
+def test_numbers_in_a_file_of_text_are_numbers(labels, frame, items):
+    crowd = make_crowd(120)
+    labels = np.array(labels)
+    answers = pd.DataFrame(np.append(labels, np.nan)[crowd.annotations], columns=[1, 2, 3, 4, 5.5])
+    X = pd.DataFrame(crowd.X, columns=FEATURES)
+    team = ConfidenceDeferral(LogisticRegression(), cv=2, random_state=0).fit(X, labels[crowd.y], annotations=answers)
+    table = pd.DataFrame({"task": frame.index[:3], "annotator": [1.0, 2.0, 5.5], "label": labels.astype(float)})
+    table.to_csv("answers.csv", index=False)
+    decide_file(team, items, "answers.csv", "labels.parquet", decision="combine")
+    votes = encode_votes(table.astype({"annotator": object}), classes=team.classes_, tasks=frame.index)
+    expected = team.predict_team(frame, votes, decision="combine")
+    assert_array_equal(pd.read_parquet("labels.parquet")["label"], expected)
 
 
 def test_files_without_rows(team, frame):

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from _instances import make_crowd
 from numpy.testing import assert_allclose, assert_array_equal
@@ -462,6 +463,25 @@ def test_a_shift_round_trips_through_tables(model):
     groups = {name: f"group{group_of(model, name)}" for name in NAMES}
     assert (asked["expert"].map(groups) == asked["target"]).all()
     assert (route["target"] == "classifier").sum() == (route["expert"] == "classifier").sum()
+
+
+def test_answers_to_items_of_any_name_become_annotations(model):
+    names = pd.MultiIndex.from_product([range(4), list("ab")])
+    answers = pd.DataFrame({"task": [(3, "a"), (0, "b")], "annotator": NAMES[:2], "label": [1, 0]})
+    for tasks in (names, names.tolist(), (name for name in names)):
+        annotations = model.answers_to_annotations(answers, tasks)
+        assert annotations.index.tolist() == names.tolist()
+        assert annotations[NAMES[0]].dropna().to_dict() == {(3, "a"): 1}
+    polars = pl.DataFrame({"task": ["x"], "annotator": NAMES[:1], "label": [1]})
+    assert model.answers_to_annotations(polars, ["y", "x"])[NAMES[0]].isna().tolist() == [True, False]
+
+
+def test_answers_that_cannot_be_told_apart_are_refused(model):
+    answer = pd.DataFrame({"task": ["x"], "annotator": NAMES[:1], "label": [1]})
+    with pytest.raises(ValueError, match="tasks holds a name twice"):
+        model.answers_to_annotations(answer, ["x", "x"])
+    with pytest.raises(ValueError, match=r"answers cannot be used: .*from_long has these options"):
+        model.answers_to_annotations(pd.concat([answer, answer]), ["x"])
 
 
 def test_answers_of_strangers_or_unknown_items_are_refused(model):

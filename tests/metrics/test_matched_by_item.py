@@ -6,11 +6,14 @@ import pytest
 from _instances import make_crowd
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_l2d.annotations import encode_votes
 from sklearn_l2d.deferral import ConfidenceDeferral, PanelDeferral
 from sklearn_l2d.metrics import (
     answers_accuracy_curve,
+    consensus_accuracy,
     consensus_agreement,
     coverage_accuracy_points,
     deferral_report,
@@ -18,6 +21,7 @@ from sklearn_l2d.metrics import (
     team_report,
     workload_distribution,
 )
+from sklearn_l2d.model_selection import make_team_scorer
 
 IDS = [f"item {n}" for n in np.random.default_rng(0).permutation(60)]
 PEOPLE = list("abcde")
@@ -111,3 +115,36 @@ def test_whole_numbers_are_ids_too(numbers_as_ids):
     table = pd.DataFrame({"ann": [0, 1, 1, 0], "bob": [1, 1, 0, 0]}, index=numbers_as_ids)
     y = pd.Series([0, 1, 0, 1], index=numbers_as_ids)
     assert team_accuracy(y, [0, 0, 1, -1], [0, 0, 0, 0], long_table(table)) == 0.75
+
+
+JUDGES = {
+    "coverage_accuracy_points": lambda team, X, y, a, w: coverage_accuracy_points(team, X, y, a, coverages=[0.2, 0.5]),
+    "team_report": lambda team, X, y, a, w: numbers(team_report(team, X, y, a, sample_weight=w)),
+    "expected": lambda team, X, y, a, w: make_team_scorer(decision="expected")(team, X, y, a, w),
+    "draw": lambda team, X, y, a, w: make_team_scorer()(team, X, y, a, w),
+    "combine": lambda team, X, y, a, w: make_team_scorer(decision="combine")(team, X, y, a, w),
+}
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+def test_a_pipeline_that_forgets_ids_is_judged_by_those_of_its_items(judge):
+    pipeline = make_pipeline(FunctionTransformer(np.asarray).fit(CROWD.X), TEAM)
+    X, y = pd.DataFrame(CROWD.X, index=IDS), pd.Series(CROWD.y, index=IDS)
+    expected = JUDGES[judge](TEAM, CROWD.X, CROWD.y, CROWD.annotations, WEIGHT.to_numpy())
+    turned = y.iloc[::-1], TABLE.sample(frac=1, random_state=1), WEIGHT.sample(frac=1, random_state=2)
+    assert_allclose(JUDGES[judge](pipeline, X, *turned), expected)
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+def test_items_of_unknown_truth_are_not_judged(judge):
+    known = np.arange(60) % 4 > 0
+    expected = JUDGES[judge](TEAM, CROWD.X[known], CROWD.y[known], CROWD.annotations[known], WEIGHT[known])
+    y = np.where(known, CROWD.y.astype(object), None)
+    assert_allclose(JUDGES[judge](TEAM, CROWD.X, y, CROWD.annotations, WEIGHT), expected)
+
+
+def test_weights_of_a_consensus_are_found_by_name():
+    y, proba = pd.Series(CROWD.y, index=IDS), pd.DataFrame(PROBA, index=IDS)
+    turned = WEIGHT.sample(frac=1, random_state=2)
+    right = CROWD.y == LABELS
+    assert consensus_accuracy(y, proba, sample_weight=turned) == pytest.approx(np.average(right, weights=WEIGHT))

@@ -14,6 +14,10 @@ def test_a_row_alone_has_the_key_that_it_has_among_others():
     assert_array_equal(row_keys(np.array([[0.0, 1.0]]), 0), row_keys(np.array([[-0.0, 1.0]]), 0))
 
 
+def test_no_rows_have_no_keys():
+    assert row_keys(np.empty((0, 4)), 7).shape == (0,)
+
+
 def test_items_of_small_whole_numbers_are_told_apart():
     """Their floats end in zeros, which multiplication passes on."""
     bits = (np.arange(1 << 14)[:, None] >> np.arange(14)) & 1
