@@ -1,7 +1,17 @@
 """Rows that are held out to judge what others teach: folds, or one part; by whole groups where rows have some."""
 
+import numbers
+
 import numpy as np
-from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
+
+from ._sklearn import HasMethods, Interval
+
+FOLDS = [  # constraints of a parameter `cv`; an iterator of splits would be spent after one fit
+    Interval(numbers.Integral, 2, None, closed="left"),
+    HasMethods(["split", "get_n_splits"]),
+    "array-like",
+]
 
 
 def folds_of(n_rows, cv, seed, y_codes=None, groups=None):
@@ -10,8 +20,8 @@ def folds_of(n_rows, cv, seed, y_codes=None, groups=None):
     Parameters
     ----------
     n_rows : int
-    cv : int
-        Number of folds; fewer if there are fewer rows, or groups.
+    cv : int, splitter or list of splits
+        Number of folds; fewer if there are fewer rows, or groups. Others are as in `given_folds`.
     seed : int
         Seed of the folds.
     y_codes : ndarray of int of shape (n_rows,), default=None
@@ -19,6 +29,8 @@ def folds_of(n_rows, cv, seed, y_codes=None, groups=None):
     groups : ndarray of int of shape (n_rows,), default=None
         Rows of the same number are in the same fold.
     """
+    if not isinstance(cv, numbers.Integral):
+        return given_folds(cv, np.arange(n_rows), y_codes, groups)
     if groups is not None:
         splitter = GroupKFold(min(cv, len(np.unique(groups))), shuffle=True, random_state=seed)
     else:
@@ -31,6 +43,56 @@ def folds_of(n_rows, cv, seed, y_codes=None, groups=None):
     for number, (_, unseen) in enumerate(splitter.split(np.zeros(n_rows), y_codes, groups)):
         fold[unseen] = number
     return fold
+
+
+def given_folds(cv, place, y_codes, groups=None):
+    """Number of the fold of every labelled row (n_rows,), by a splitter or by splits.
+
+    Parameters
+    ----------
+    cv : splitter or list of splits
+        A splitter of scikit-learn, or pairs of positions of training and test rows among all that the user gave.
+    place : ndarray of int of shape (n_rows,)
+        Positions of the labelled rows among those.
+    y_codes, groups : ndarrays of int of shape (n_rows,)
+        As in `folds_of`.
+    """
+    n_rows = len(place)
+    if hasattr(cv, "split"):
+        place = np.arange(n_rows)
+    fold, n_left_out = np.full(n_rows, -1), np.zeros(n_rows, dtype=int)
+    for number, (seen, unseen) in enumerate(check_cv(cv).split(np.zeros(n_rows), y_codes, groups)):
+        held = np.isin(place, _positions(unseen))
+        if (held == np.isin(place, _positions(seen))).any():
+            raise ValueError(
+                f"cv has a split, number {number}, that neither trains nor tests on some labelled items, or does both; "
+                "give splits whose training items are all that they do not test, such as those of KFold."
+            )
+        fold[held] = number
+        n_left_out += held
+    if (n_left_out != 1).any():
+        raise ValueError(
+            f"cv tests {(n_left_out != 1).sum()} of {n_rows} labelled items not once, but never or several times; give "
+            "splits whose test items are a partition, such as those of KFold."
+        )
+    return folds_left(fold)
+
+
+def folds_left(fold):
+    """Numbers 0, 1, ... of the folds of some rows (n,), of which there must be two."""
+    names, number = np.unique(fold, return_inverse=True)
+    if len(names) < 2:
+        raise ValueError(
+            "cv puts all labelled items that are learnt from into one fold, so that nothing is left to train on; give "
+            "more folds."
+        )
+    return number
+
+
+def _positions(rows):
+    """Positions of rows, which a split may mark by booleans."""
+    rows = np.asarray(rows)
+    return np.flatnonzero(rows) if rows.dtype == bool else rows
 
 
 def hold_out(n_rows, n_held, seed, groups=None):

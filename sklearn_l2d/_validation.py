@@ -1,6 +1,7 @@
 """Checks that estimators share: true labels, names of experts, and annotations by name."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import assert_all_finite, check_consistent_length, indexable
@@ -95,26 +96,46 @@ def warn_of_marker(y, name="y", fix="pass unlabeled_label=-1; if it is a class, 
         )
 
 
-def weighted_rows(X, y, annotations, sample_weight, groups=None):
-    """Rows of a fit, already matched, without those of weight 0, their weights and the numbers of their groups.
+class WeightedRows(NamedTuple):
+    """Rows of a fit, of which each counts.
 
-    Weights and numbers are None where `sample_weight` or `groups` is.
+    Attributes
+    ----------
+    X, y, annotations
+        As they were given, without the rows of weight 0.
+    weights : ndarray of shape (n,) or None
+        None if all count alike.
+    groups : ndarray of int of shape (n,) or None
+        Numbers of what they come from, None if each is drawn by itself.
+    place : ndarray of int of shape (n,) or None
+        Rows among those that were given, None if all of them count.
     """
+
+    X: object
+    y: object
+    annotations: object
+    weights: np.ndarray | None
+    groups: np.ndarray | None
+    place: np.ndarray | None
+
+
+def weighted_rows(X, y, annotations, sample_weight, groups=None):
+    """`WeightedRows` of a fit, whose arguments are already matched but for the last two."""
     if groups is not None:
         *_, groups = same_rows(X=X, y=y, annotations=annotations, groups=groups)
         groups = group_codes(groups, count_rows(X))
     if sample_weight is None:
-        return X, y, annotations, None, groups
+        return WeightedRows(X, y, annotations, None, groups, None)
     *_, annotations, sample_weight = same_rows(X=X, y=y, annotations=annotations, sample_weight=sample_weight)
     weight = check_weights(sample_weight, X)
     if (weight > 0).all():
-        return X, y, annotations, weight, groups
+        return WeightedRows(X, y, annotations, weight, groups, None)
     check_consistent_length(X, y)
     rows = np.flatnonzero(weight)
     if annotations is not None:
         annotations = rows_of_items(annotations, rows, len(weight))
     X, y = (None if part is None else take_rows(part, rows) for part in (X, y))
-    return X, y, annotations, weight[rows], None if groups is None else groups[rows]
+    return WeightedRows(X, y, annotations, weight[rows], None if groups is None else groups[rows], rows)
 
 
 def group_codes(groups, n_rows):

@@ -216,7 +216,7 @@ PATTERNS = {
         "from names of experts |nats )"
     ),
     ("Parameters", "coverage"): "^Share of the items that the classifier decides, or a pair of a lower and an upper ",
-    ("Parameters", "cv"): "^Number of folds of the classifier's out-of-fold probabilities",
+    ("Parameters", "cv"): "^Folds of the classifier's out-of-fold probabilities",
     ("Parameters", "hidden_layer_sizes"): "^Hidden units of the ",
     ("Parameters", "max_epochs"): "^Number of epochs",
     ("Parameters", "missing_label"): "^Marker of a missing annotation, or a list, tuple or set of several. None stands",

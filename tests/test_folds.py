@@ -1,12 +1,13 @@
 """Rows that are held out, by whole groups where rows have some."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, StratifiedKFold, TimeSeriesSplit
 
-from sklearn_l2d._folds import folds_of, hold_out
+from sklearn_l2d._folds import folds_left, folds_of, given_folds, hold_out
 
 group_lists = st.lists(st.integers(0, 6), min_size=2, max_size=40).filter(lambda groups: len(set(groups)) > 1)
 
@@ -54,3 +55,42 @@ def test_so_many_rows_are_held_out():
     held = hold_out(40, 12, 0)
     assert held.sum() == 12
     assert (held != hold_out(40, 12, 1)).any()
+
+
+@given(group_lists, st.integers(0, 9))
+def test_splits_that_a_user_gives_are_kept(numbers, seed):
+    numbers = np.array(numbers)
+    expected = np.unique(numbers, return_inverse=True)[1]
+    everybody = np.arange(len(numbers))
+    assert_array_equal(given_folds(PredefinedSplit(numbers), everybody, None), expected)
+    splits = list(PredefinedSplit(numbers).split())
+    order = np.random.default_rng(seed).permutation(len(splits))
+    of_rows = given_folds([splits[i] for i in order], everybody, None)
+    assert_array_equal(of_rows, np.argsort(order)[expected])
+    masks = [(numbers != name, numbers == name) for name in np.unique(numbers)]
+    assert_array_equal(given_folds(masks, everybody, None), expected)
+
+
+def test_splits_are_of_all_rows_and_splitters_of_those_that_are_labelled():
+    splits = list(KFold(3).split(np.zeros(9)))
+    place = np.array([0, 2, 3, 4, 8])
+    assert given_folds(splits, place, None).tolist() == [0, 0, 1, 1, 2]
+    assert given_folds(KFold(5), place, None).tolist() == [0, 1, 2, 3, 4]
+    groups = np.array([5, 6, 5, 6, 7])
+    assert [len(some) for some in places(given_folds(GroupKFold(3), place, None, groups), groups)] == [1, 1, 1]
+    assert folds_left(np.array([4, 2, 4])).tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        (TimeSeriesSplit(2), "number 0, that neither trains nor tests on some labelled items"),
+        ([([0, 1, 2], [3, 4, 5])], "tests 3 of 6 labelled items not once"),
+        ([([0, 1, 2], [3, 4, 5]), ([0, 1, 2], [3, 4, 5])], "tests 6 of 6 labelled items not once"),
+        ([([3, 4, 5], [0, 1, 2, 3, 4, 5])], "or does both"),
+        ([([], np.arange(6))], "into one fold"),
+    ],
+)
+def test_splits_that_are_no_partition_are_refused(cv, message):
+    with pytest.raises(ValueError, match=message):
+        given_folds(cv, np.arange(6), np.zeros(6, dtype=int))

@@ -1,6 +1,5 @@
 """CROWDLAB: votes and a classifier label items together (Goh, Tkachenko and Mueller 2022)."""
 
-import numbers
 from typing import ClassVar
 
 import numpy as np
@@ -9,10 +8,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._classifiers import expand, fit_to_proba, out_of_fold, own_proba
-from .._folds import folds_of
+from .._folds import FOLDS, folds_of
 from .._numerics._crowd_em import vote_shares
 from .._numerics._crowdlab import crowdlab_consensus, crowdlab_proba
-from .._sklearn import Interval, take_rows
+from .._sklearn import take_rows
 from .._validation import answers_among, seated, votes_beside
 from ._base import allowed_classes
 from ._consensus_classifier import BaseConsensusClassifier
@@ -33,8 +32,9 @@ class CROWDLAB(BaseConsensusClassifier):
         Any with `predict_proba`, which learns from the shares of the votes as in `ConsensusClassifier`; a
         `FrozenEstimator` must have been fitted to other items. None stands for `LogisticRegression`.
 
-    cv : int, default=5
-        Number of folds for the probabilities of the classifier on the items of the fit.
+    cv : int, splitter or list of splits, default=5
+        Folds for the probabilities of the classifier on the items of the fit: how many, a splitter, or splits as
+        positions of training and test items.
 
     missing_label : object, default=None
         Marker of a missing annotation. None stands for NaN, None, pandas.NA, masked entries and -1.
@@ -84,7 +84,7 @@ class CROWDLAB(BaseConsensusClassifier):
 
     _parameter_constraints: ClassVar = {
         **BaseConsensusClassifier._parameter_constraints,
-        "cv": [Interval(numbers.Integral, 2, None, closed="left")],
+        "cv": FOLDS,
         "random_state": ["random_state"],
     }
 

@@ -763,7 +763,7 @@ class AnnotatorLDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         """Checked rows of a fit, which is `fresh` or continues the previous one."""
         check_net(self.get_params(deep=False))
         _, y = same_rows(X=X, y=y)
-        X, y, _, weights, groups = weighted_rows(X, y, None, sample_weight, groups)
+        X, y, _, weights, groups, _ = weighted_rows(X, y, None, sample_weight, groups)
         X = self._check_items(X, reset=fresh)
         counts, classes = encode_counts(y, classes=classes)
         check_row_count(counts, len(X), "y")

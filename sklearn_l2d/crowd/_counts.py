@@ -204,7 +204,7 @@ class CountsClassifier(CrowdNetClassifier):
         y, annotations = matched_target(X, y, annotations)
         if annotations is not None and counts is not None:
             raise ValueError("annotations and counts are both given; pass one of the two.")
-        X, y, votes, weight, _ = weighted_rows(X, y, counts if annotations is None else annotations, sample_weight)
+        X, y, votes, weight, *_ = weighted_rows(X, y, counts if annotations is None else annotations, sample_weight)
         items = self._check_array(X, reset=True)
         counts, truth, classes = self._count(items, X, y, votes, annotations is not None, classes)
         of_truth = np.where(truth >= 0, 1.0, 0.0)

@@ -164,7 +164,7 @@ class NetClassifier(BaseNetClassifier):
         params = self.get_params(deep=False)
         check_net(params)
         _, y = same_rows(X=X, y=y)
-        X, y, _, weights, _ = weighted_rows(X, y, None, sample_weight)
+        X, y, _, weights, *_ = weighted_rows(X, y, None, sample_weight)
         X = self._check_array(X, reset=True)
         if y is None:
             raise ValueError("NetClassifier requires y to be passed, but the target y is None.")

@@ -5,6 +5,8 @@ this file how both are learnt. A layer calls what is below it, and hooks of subc
 """
 
 import copy
+import numbers
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +18,7 @@ from .._annotated_target import matched_target
 from .._anonymous import are_named
 from .._by_name import expert_places
 from .._encoding import as_frame, is_frame, known_labels
+from .._folds import given_folds
 from .._numerics._crowdlab import fit_crowdlab
 from .._numerics._fusion import Exponents
 from .._numerics._matrices import identity
@@ -217,10 +220,10 @@ class BaseDeferrer(LabellingDeferrer):
     def _fit(
         self, X, y, annotations, X_unlabeled=None, votes_unlabeled=None, sample_weight=None, groups=None, classes=()
     ):
-        X, y, annotations, *of_rows = weighted_rows(X, *matched_target(X, y, annotations), sample_weight, groups)
-        if annotations is None:
+        rows = weighted_rows(X, *matched_target(X, y, annotations), sample_weight, groups)
+        if rows.annotations is None:
             check_nobody(**self.get_params(deep=False))
-        team = self._check_team(X, y, annotations, X_unlabeled, votes_unlabeled, *of_rows, classes)
+        team = self._check_team(rows, X_unlabeled, votes_unlabeled, classes)
         self._check_settings(team.y)
         self._seed = self._draw_seed()
         if self.n_experts_:
@@ -239,14 +242,14 @@ class BaseDeferrer(LabellingDeferrer):
     def _draw_seed(self):
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _check_team(self, X, y, annotations, X_unlabeled, votes_unlabeled, weights, groups, classes):
-        """Checked `Team`; sets `classes_`, the roster, `n_features_in_` and `feature_names_in_`."""
+    def _check_team(self, rows, X_unlabeled, votes_unlabeled, classes):
+        """Checked `Team` of `WeightedRows`; sets `classes_`, the roster, `n_features_in_` and `feature_names_in_`."""
         if votes_unlabeled is not None:
             self._check_votes_unlabeled(X_unlabeled, votes_unlabeled)
         parts = self._parts()
-        self._sight = sight_of(X, self._gate_features(), self._array_form(), parts)
-        items = self._check_items(X, reset=True)
-        y, known = check_truth(y, len(items), self.unlabeled_label)
+        self._sight = sight_of(rows.X, self._gate_features(), self._array_form(), parts)
+        items = self._check_items(rows.X, reset=True)
+        y, known = check_truth(rows.y, len(items), self.unlabeled_label)
         if not known.any():
             raise ValueError(
                 "y knows the truth of no item; label some, for the classifier and the experts are judged by them."
@@ -256,7 +259,7 @@ class BaseDeferrer(LabellingDeferrer):
         if len(np.unique(y)) < 2 and not isinstance(parts.get("classifier"), FrozenEstimator):
             raise ValueError(f"y holds one class only, {y[0]!r}; a classifier needs at least two.")
         self.classes_ = team_classes(y, classes, parts)
-        votes = check_annotations(annotations, self.classes_, self.missing_label, items.given, self._silence)
+        votes = check_annotations(rows.annotations, self.classes_, self.missing_label, items.given, self._silence)
         self._fit_experts, archive = votes.annotators, None
         if votes_unlabeled is not None:
             archive = read_archive(X_unlabeled, votes_unlabeled, votes.classes, self.missing_label)
@@ -269,10 +272,19 @@ class BaseDeferrer(LabellingDeferrer):
             )
         y_codes = np.searchsorted(self.classes_, y)
         unlabeled = None if X_unlabeled is None else self._check_unlabeled(X_unlabeled)
-        team = new_team(items, y, y_codes, votes, known, weights, groups, unlabeled, archive)
+        team = new_team(items, y, y_codes, votes, known, rows.weights, rows.groups, unlabeled, archive)
         check_several_groups(team.group_if_any)
+        team = replace(team, fold=self._given_folds(team, known, rows.place))
         self._roster = new_roster(team.votes, y_codes, team.weight)
         return team
+
+    def _given_folds(self, team, known, place):
+        """Numbers (n,) of the folds of the labelled items where `cv` gives them, else None."""
+        cv = getattr(self, "cv", None)
+        if cv is None or isinstance(cv, numbers.Integral):
+            return None
+        place = np.arange(len(known)) if place is None else place
+        return given_folds(cv, place[known], team.y_codes, team.group_if_any)
 
     def _check_unlabeled(self, X_unlabeled):
         """Checked unlabelled items; an error names `X_unlabeled`, not `X`."""

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._folds import FOLDS
 from .._numerics._answers import expected_correctness, undominated
 from .._numerics._matrices import row_chunks
 from .._sklearn import HasMethods, Interval
@@ -31,9 +32,9 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
         Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
         is. None is a small neural net, a `NetClassifier` or, with `votes_unlabeled`, a `CountsClassifier`.
 
-    cv : int, default=5
-        Number of folds of the classifier's out-of-fold probabilities, by which the temperature and, without
-        `X_unlabeled`, the coverage are calibrated.
+    cv : int, splitter or list of splits, default=5
+        Folds of the classifier's out-of-fold probabilities, by which the temperature and, without `X_unlabeled`, the
+        coverage are calibrated: their number, a splitter, or splits as positions in `X`.
 
     coverage : float, pair of float or None, default=None
         Share of the items that the classifier decides, or a pair of a lower and an upper bound. None sets no bound.
@@ -140,7 +141,7 @@ class ConfidenceDeferral(CoverageMixin, TallyMixin, BaseDeferrer):
 
     _parameter_constraints: ClassVar = {
         "classifier": [HasMethods(["fit", "predict", "predict_proba"]), None],
-        "cv": [Interval(numbers.Integral, 2, None, closed="left")],
+        "cv": FOLDS,
         "coverage": [Interval(numbers.Real, 0, 1, closed="both"), "array-like", None],
         "workload": ["array-like", dict, None],
         "consultation_cost": [numbers.Real, "array-like", dict, None],

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._folds import FOLDS
 from .._numerics._answer_worth import accuracy_with_each
 from .._numerics._conformal import n_scores_needed, set_threshold
 from .._sklearn import HasMethods, Interval, warn
@@ -50,9 +51,9 @@ class ConformalDeferral(KnownByBehaviours, FixedPanelDeferrer):
         dense table or, for those with a `module`, an array of more dimensions; and "proba" for text, categories, sparse
         matrices and all else that only the classifier understands. The classifier always sees `X` as it is.
 
-    cv : int, default=5
-        Number of folds of the classifier's out-of-fold probabilities, by which the temperature and the prediction sets
-        are calibrated.
+    cv : int, splitter or list of splits, default=5
+        Folds of the classifier's out-of-fold probabilities, by which the temperature and the prediction sets are
+        calibrated: their number, a splitter, or splits as positions in `X`.
 
     missing_label : object, default=None
         Marker of a missing annotation, or a list, tuple or set of several. None stands for NaN, None, pandas.NA and
@@ -163,7 +164,7 @@ class ConformalDeferral(KnownByBehaviours, FixedPanelDeferrer):
         "answers": FixedPanelDeferrer._parameter_constraints["answers"],
         "clusterer": [HasMethods(["fit", "transform"]), None],
         "gate_features": GATE_FEATURES,
-        "cv": [Interval(numbers.Integral, 2, None, closed="left")],
+        "cv": FOLDS,
         "missing_label": "no_validation",
         "unlabeled_label": "no_validation",
         "random_state": ["random_state"],

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._folds import FOLDS
 from .._numerics._answers import competence_posterior, prior_strengths, tally_votes
 from .._sklearn import HasMethods, Interval, StrOptions
 from .._torch._batches import AnswerTable, RowTable
@@ -152,9 +153,10 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
         Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
         is. None is a small neural net, a `NetClassifier` or, with `votes_unlabeled`, a `CountsClassifier`.
 
-    cv : int, default=5
-        Number of folds of the classifier's out-of-fold probabilities, from which the net learns. On the rows that the
-        classifier was fitted on it would seem better than it is, and the net would hardly defer.
+    cv : int, splitter or list of splits, default=5
+        Folds of the classifier's out-of-fold probabilities, from which the net learns: their number, a splitter, or
+        splits as positions in `X`. On the rows that the classifier was fitted on it would seem better than it is, and
+        the net would hardly defer.
 
     state : {"class", "role"}, default="class"
         What the net sees, and what it learns from. "class" has one entry per class, and the net learns from the answers
@@ -289,7 +291,7 @@ class ExpertAgnosticDeferral(TallyMixin, BaseDeferrer):
     _parameter_constraints: ClassVar = {
         **{name: c for name, c in NET_CONSTRAINTS.items() if name not in ("module", "dtype")},
         "classifier": [HasMethods(["fit", "predict", "predict_proba"]), None],
-        "cv": [Interval(numbers.Integral, 2, None, closed="left")],
+        "cv": FOLDS,
         "state": [StrOptions(set(_REJECTORS))],
         "experts_per_step": [Interval(numbers.Integral, 1, None, closed="left")],
         "missing_label": "no_validation",

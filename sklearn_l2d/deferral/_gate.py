@@ -11,6 +11,7 @@ from scipy.sparse import csr_array, issparse
 from scipy.special import log_softmax, logsumexp, softmax
 
 from .._annotated_target import matched_target
+from .._folds import FOLDS
 from .._numerics._answers import expected_correctness
 from .._numerics._evidence import Evidence, answer_evidence
 from .._numerics._gate_posterior import gate_log_likelihood, gate_posterior, target_log_likelihood
@@ -336,7 +337,7 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
     _parameter_constraints: ClassVar = {
         **NET_CONSTRAINTS,
         "classifier": [HasMethods(["fit", "predict", "predict_proba"]), None],
-        "cv": [Interval(numbers.Integral, 2, None, closed="left")],
+        "cv": FOLDS,
         "coverage": [Interval(numbers.Real, 0, 1, closed="both"), "array-like", None],
         "workload": ["array-like", dict, None],
         "gate_features": GATE_FEATURES,
@@ -432,7 +433,8 @@ class GatedDeferrer(CoverageMixin, BaseDeferrer):
             The deferrer after one more epoch.
         """
         if self.__sklearn_is_fitted__():
-            self._learn_more(*weighted_rows(X, *matched_target(X, y, annotations), sample_weight)[:4])
+            rows = weighted_rows(X, *matched_target(X, y, annotations), sample_weight)
+            self._learn_more(rows.X, rows.y, rows.annotations, rows.weights)
         else:
             self._fit(X, y, annotations, sample_weight=sample_weight, classes=() if classes is None else classes)
 

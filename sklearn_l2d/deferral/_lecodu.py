@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._folds import FOLDS
 from .._numerics._assignment import assign_members
 from .._numerics._crowdlab import crowdlab_consensus
 from .._numerics._keyed import keyed_uniforms, number_keys
@@ -52,9 +53,10 @@ class LECODUDeferral(FixedPanelDeferrer):
         What gate and fusion learn: the true labels or, as in the paper, the consensus of the classifier and all answers
         by CROWDLAB, also that of items of unknown truth. The classifier learns the truth.
 
-    cv : int, default=5
-        Number of folds of the classifier's out-of-fold probabilities, from which the net learns. On the rows that the
-        classifier was fitted on it would seem better than it is, and the net would hardly defer.
+    cv : int, splitter or list of splits, default=5
+        Folds of the classifier's out-of-fold probabilities, from which the net learns: their number, a splitter, or
+        splits as positions in `X`. On the rows that the classifier was fitted on it would seem better than it is, and
+        the net would hardly defer.
 
     gate_features : {"X", "proba"}, callable or None, default=None
         Numbers by which a gate, net or `AnnotatorLDA` inside the deferrer tells items apart: "X" is `X` itself, "proba"
@@ -193,7 +195,7 @@ class LECODUDeferral(FixedPanelDeferrer):
         "consultation_cost": [Interval(numbers.Real, 0, None, closed="left")],
         "complement": ["boolean"],
         "labels": [StrOptions({"truth", "crowdlab"})],
-        "cv": [Interval(numbers.Integral, 2, None, closed="left")],
+        "cv": FOLDS,
         "gate_features": GATE_FEATURES,
         "fusion_layer_sizes": ["array-like"],
         "missing_label": "no_validation",

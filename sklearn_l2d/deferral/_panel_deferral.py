@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._by_name import check_capacity
-from .._folds import hold_out
+from .._folds import FOLDS, folds_left, hold_out
 from .._numerics._keyed import number_keys
 from .._numerics._prices import find_prices
 from .._numerics._risk_control import confidence_bound, n_items_needed
@@ -85,9 +85,9 @@ class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
         Lower and upper bound of the share of all items that each expert serves: one pair for all experts, one pair per
         expert, or a mapping from names to pairs, such as a Series or DataFrame. None sets no bound.
 
-    cv : int, default=5
-        Number of folds of the classifier's out-of-fold probabilities, by which the temperature and the weight of the
-        classifier among the answers are learnt.
+    cv : int, splitter or list of splits, default=5
+        Folds of the classifier's out-of-fold probabilities, by which the temperature and the weight of the classifier
+        among the answers are learnt: their number, a splitter, or splits as positions in `X`.
 
     validation_fraction : float, default=0.5
         Share of the labelled items that is held out for `target_accuracy`; not used without it.
@@ -216,7 +216,7 @@ class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
         "gate_features": GATE_FEATURES,
         "error_cost": ["array-like", None],
         "workload": ["array-like", dict, None],
-        "cv": [Interval(numbers.Integral, 2, None, closed="left")],
+        "cv": FOLDS,
         "validation_fraction": [Interval(numbers.Real, 0, 1, closed="neither")],
         "confidence_level": [Interval(numbers.Real, 0, 1, closed="neither")],
         "missing_label": "no_validation",
@@ -517,9 +517,9 @@ class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
                 f"{high:g}; change one of them."
             )
 
-    def _check_team(self, X, y, annotations, X_unlabeled, votes_unlabeled, weights, groups, classes):
+    def _check_team(self, rows, X_unlabeled, votes_unlabeled, classes):
         """Without the items that are held out for the bound on the error."""
-        team = super()._check_team(X, y, annotations, X_unlabeled, votes_unlabeled, weights, groups, classes)
+        team = super()._check_team(rows, X_unlabeled, votes_unlabeled, classes)
         if self.target_accuracy is None or not self.n_experts_:
             return team
         n_wanted = round(self.validation_fraction * len(team.y))
@@ -551,6 +551,7 @@ class PanelDeferral(KnownByBehaviours, SeveralAnswersDeferrer):
             known=team.known[rest],
             weights=None if team.weights is None else team.weights[rest],
             groups=None if team.groups is None else team.groups[rest],
+            fold=None if team.fold is None else folds_left(team.fold[learnt]),
         )
         check_several_groups(team.group_if_any, " beside those that are held out for target_accuracy")
         self._roster = new_roster(team.votes, team.y_codes, team.weight)

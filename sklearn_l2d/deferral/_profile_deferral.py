@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._folds import FOLDS
 from .._numerics._answer_groups import fewest_groups, find_groups, held_out_likelihood, match_groups, single_groups
 from .._numerics._answer_worth import answer_worth, answering_likelihood, tempered_likelihood, worth_of_some
 from .._numerics._answers import expected_correctness
@@ -96,9 +97,10 @@ class ProfileDeferral(FixedPanelDeferrer):
     max_answers : int, default=1
         Largest number of answers to an item; None sets no limit.
 
-    cv : int, default=5
-        Number of folds of the classifier's out-of-fold probabilities, by which the temperature and the weight of the
-        classifier among the answers are learnt, and of the answers by which the number of groups is chosen.
+    cv : int, splitter or list of splits, default=5
+        Folds of the classifier's out-of-fold probabilities, by which the temperature and the weight of the classifier
+        among the answers are learnt, and of the answers by which the number of groups is chosen: their number, a
+        splitter, or splits as positions in `X`.
 
     missing_label : object, default=None
         Marker of a missing annotation, or a list, tuple or set of several. None stands for NaN, None, pandas.NA and
@@ -221,7 +223,7 @@ class ProfileDeferral(FixedPanelDeferrer):
         "classifier": [HasMethods(["fit", "predict", "predict_proba"]), None],
         "n_groups": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "max_groups": [Interval(numbers.Integral, 1, None, closed="left")],
-        "cv": [Interval(numbers.Integral, 2, None, closed="left")],
+        "cv": FOLDS,
         "missing_label": "no_validation",
         "unlabeled_label": "no_validation",
         "random_state": ["random_state"],
@@ -307,8 +309,9 @@ class ProfileDeferral(FixedPanelDeferrer):
         self.group_likelihood_, n_groups = np.empty(0), self.n_groups
         if n_groups is None:
             votes, truth = team.votes, np.eye(len(self.classes_))[team.y_codes] * team.weight[:, None]
-            fold = team.items.keys(self._seed) % np.uint64(self.cv)
-            if team.groups is not None:
+            if team.groups is None and team.fold is None:
+                fold = team.items.keys(self._seed) % np.uint64(self.cv)  # an item that is there twice is in one fold
+            else:
                 fold = team.folds(self.cv, self._seed)
             answers = votes.item, votes.annotator, votes.label
             told = held_out_likelihood(fold, *answers, self.n_experts_, truth, self.max_groups)

@@ -143,7 +143,9 @@ class RankedDeferral(CoverageMixin, DeferrerWrapper):
     def _fit(
         self, X, y, annotations, X_unlabeled=None, votes_unlabeled=None, sample_weight=None, groups=None, classes=()
     ):
-        X, y, annotations, weights, groups = weighted_rows(X, *matched_target(X, y, annotations), sample_weight, groups)
+        X, y, annotations, weights, groups, _ = weighted_rows(
+            X, *matched_target(X, y, annotations), sample_weight, groups
+        )
         self._request()
         if annotations is None and not isinstance(self.deferrer, FrozenEstimator):
             check_nobody(coverage=self.coverage)

@@ -65,8 +65,9 @@ class SemiSupervisedDeferral(ImitatingDeferrer):
         Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
         is. None is a small neural net, a `NetClassifier` or, with `votes_unlabeled`, a `CountsClassifier`.
 
-    cv : int, default=5
-        Number of folds of the classifier's out-of-fold probabilities and, without `X_unlabeled`, of the gate's.
+    cv : int, splitter or list of splits, default=5
+        Folds of the classifier's out-of-fold probabilities and, without `X_unlabeled`, of the gate's: their number, a
+        splitter, or splits as positions in `X`.
 
     coverage : float, pair of float or None, default=None
         Share of the items that the classifier decides, or a pair of a lower and an upper bound. None sets no bound.

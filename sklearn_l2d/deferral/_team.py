@@ -38,6 +38,8 @@ class Team:
         Weights of `annotated`; None if all count alike.
     groups : ndarray of int or None
         Numbers of what `annotated` come from, None if each is drawn by itself.
+    fold : ndarray of int of shape (n,) or None
+        Number of the fold of each labelled item, where a user gives them.
     """
 
     items: Items
@@ -51,6 +53,7 @@ class Team:
     known: np.ndarray
     weights: np.ndarray | None
     groups: np.ndarray | None
+    fold: np.ndarray | None = None
 
     @property
     def counted(self):
@@ -59,6 +62,8 @@ class Team:
 
     def folds(self, cv, seed, stratified=True):
         """Fold (n,) of each labelled item, of `cv` at most: by whole groups, or else stratified by the truth."""
+        if self.fold is not None:
+            return self.fold
         return folds_of(len(self.y), cv, seed, self.y_codes if stratified else None, self.group_if_any)
 
     @property

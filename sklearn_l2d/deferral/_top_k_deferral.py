@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, logit
 
+from .._folds import FOLDS
 from .._numerics._answers import expected_correctness
 from .._numerics._keyed import keyed_uniforms, number_keys
 from .._numerics._matrices import row_blocks
@@ -93,9 +94,10 @@ class TopKDeferral(FixedPanelDeferrer):
         its share of the softmax of the scores. The classifier, which costs nothing, takes part also where it is not
         among the first k, and divides its vote by its probabilities of the classes.
 
-    cv : int, default=5
-        Number of folds of the classifier's out-of-fold probabilities, from which the net learns. On the rows that the
-        classifier was fitted on it would seem better than it is, and the net would hardly defer.
+    cv : int, splitter or list of splits, default=5
+        Folds of the classifier's out-of-fold probabilities, from which the net learns: their number, a splitter, or
+        splits as positions in `X`. On the rows that the classifier was fitted on it would seem better than it is, and
+        the net would hardly defer.
 
     gate_features : {"X", "proba"}, callable or None, default=None
         Numbers by which a gate, net or `AnnotatorLDA` inside the deferrer tells items apart: "X" is `X` itself, "proba"
@@ -246,7 +248,7 @@ class TopKDeferral(FixedPanelDeferrer):
         "classifier": [HasMethods(["fit", "predict", "predict_proba"]), None],
         "n_agents": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "label": [StrOptions({"posterior", "vote"})],
-        "cv": [Interval(numbers.Integral, 2, None, closed="left")],
+        "cv": FOLDS,
         "gate_features": GATE_FEATURES,
         "consultation_cost": [numbers.Real, "array-like", dict, None],
         "class_weight": [dict, HasMethods(["items"]), StrOptions({"balanced"}), None],

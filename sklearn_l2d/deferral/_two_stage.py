@@ -3,7 +3,8 @@
 import numbers
 from typing import ClassVar
 
-from .._sklearn import HasMethods, Interval
+from .._folds import FOLDS
+from .._sklearn import HasMethods
 from .._torch._losses import softmax_loss
 from ._sight import GATE_FEATURES
 from ._surrogate import SurrogateDeferrer, agent_values, check_prices
@@ -23,9 +24,10 @@ class TwoStageDeferral(SurrogateDeferrer):
         Classifier with `predict_proba`. It is cloned and fitted, unless it is a `FrozenEstimator`, which is used as it
         is. None is a small neural net, a `NetClassifier` or, with `votes_unlabeled`, a `CountsClassifier`.
 
-    cv : int, default=5
-        Number of folds of the classifier's out-of-fold probabilities, from which the net learns. On the rows that the
-        classifier was fitted on it would seem better than it is, and the net would hardly defer.
+    cv : int, splitter or list of splits, default=5
+        Folds of the classifier's out-of-fold probabilities, from which the net learns: their number, a splitter, or
+        splits as positions in `X`. On the rows that the classifier was fitted on it would seem better than it is, and
+        the net would hardly defer.
 
     gate_features : {"X", "proba"}, callable or None, default=None
         Numbers by which a gate, net or `AnnotatorLDA` inside the deferrer tells items apart: "X" is `X` itself, "proba"
@@ -140,7 +142,7 @@ class TwoStageDeferral(SurrogateDeferrer):
     _parameter_constraints: ClassVar = {
         **SurrogateDeferrer._parameter_constraints,
         "classifier": [HasMethods(["fit", "predict", "predict_proba"]), None],
-        "cv": [Interval(numbers.Integral, 2, None, closed="left")],
+        "cv": FOLDS,
         "gate_features": GATE_FEATURES,
         "consultation_cost": [numbers.Real, "array-like", dict, None],
     }

@@ -9,8 +9,9 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold, cross_validate
+from sklearn.model_selection import GroupKFold, PredefinedSplit, cross_validate
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils import Bunch
 
 from sklearn_l2d import AnnotatedTarget, AnnotatorLDA
 from sklearn_l2d.deferral import BestExpert, ConfidenceDeferral, PanelDeferral, ProfileDeferral, RankedDeferral
@@ -118,6 +119,43 @@ def test_who_only_recognises_groups_is_not_trusted_on_new_ones():
     assert warned.predict_team_proba(X_new, nobody).max(1).mean() < 0.7
     assert (fooled.predict_deferral(X_new) == -1).all()
     assert (warned.predict_deferral(X_new) >= 0).mean() > 0.95
+
+
+@pytest.mark.parametrize("instance", [i for i in of_kind("deferrer") if _judges_a_classifier(i)], ids=str)
+def test_folds_may_be_given(instance, crowd, told):
+    thirds = PredefinedSplit(GROUPS % 3)
+    for cv, given in ((thirds, {}), (list(thirds.split()), {}), (GroupKFold(3), {"groups": GROUPS})):
+        told.clear()
+        estimator = clone(instance.estimator).set_params(classifier=Witness(), cv=cv)
+        estimator.fit(crowd.X, crowd.y, annotations=crowd.annotations, **given)
+        assert judged_by_strangers(told, crowd, GROUPS)
+
+
+def test_positions_of_splits_are_those_of_all_items(crowd, told):
+    """Some are left out, since their weight is 0 or nobody knows their truth."""
+    weight, y = np.where(np.arange(60) % 7 == 0, 0.0, 1.0), crowd.y.astype(float)
+    y[np.arange(60) % 5 == 0] = np.nan
+    team = ConfidenceDeferral(Witness(), cv=list(PredefinedSplit(GROUPS % 3).split()), random_state=0)
+    team.fit(crowd.X, y, crowd.annotations, sample_weight=weight)
+    rows = np.flatnonzero((weight > 0) & ~np.isnan(y))
+    assert judged_by_strangers(told, Bunch(X=crowd.X[rows]), GROUPS[rows] % 3)
+
+
+def test_splits_leave_what_is_held_out_for_a_promise(told):
+    crowd = make_crowd(400)
+    panel = PanelDeferral(Witness(), target_accuracy=0.8, confidence_level=0.6, random_state=0)
+    panel.set_params(cv=PredefinedSplit(np.arange(400) % 3))
+    panel.fit(crowd.X, crowd.y, annotations=crowd.annotations)
+    learnt = set().union(*(seen for seen, _ in told))
+    assert len(learnt) == 200
+    fold_of = dict(zip(crowd.X[:, 0].tolist(), (np.arange(400) % 3).tolist(), strict=True))
+    assert all(len({fold_of[x] for x in seen}) == 2 for seen, _ in told if len(seen) < 200)
+
+
+@pytest.mark.parametrize("cv", ["five", 1, iter([]), None])
+def test_what_gives_no_folds_is_refused(cv, crowd):
+    with pytest.raises(ValueError, match="The 'cv' parameter of ConfidenceDeferral must be an int in the range"):
+        ConfidenceDeferral(LogisticRegression(), cv=cv).fit(crowd.X, crowd.y, annotations=crowd.annotations)
 
 
 def test_a_promise_rests_on_groups_that_nothing_was_learnt_from(told):
