@@ -55,7 +55,9 @@ tables (CSV with a header; items are joined by their id):
   --identified           task,annotator,label        one row per label: the id of an item, who, and which class;
                                                      --export takes the file of a labelling tool instead
   --identified-features  id,<name>,<name>,...        for the tasks; without it they are looked up in --features
-  --truth                id,label                    true classes of tasks; a third of them is kept for tests
+  --truth                id,label                    true classes of tasks; a third of them is kept for tests, by
+                                                     whole groups if a third column, group, says what each comes
+                                                     from, such as the patient
 
 Names stay as they are written, also None and NA; only empty cells are missing. Decimals have a point.
 

@@ -48,17 +48,18 @@ def count_answers(crowd, settings):
     test = (crowd.annotations_test[:, active] >= 0).any(1)
     scale = fit_scaler(crowd.X).transform
     data = (scale(crowd.X_identified[rows]), crowd.y_identified[rows], crowd.annotations[np.ix_(rows, active)])
+    groups = None if crowd.sources is None else crowd.sources[rows]
     X, y, recorded = scale(crowd.X_test[test]), crowd.y_test[test], crowd.annotations_test[np.ix_(test, active)]
 
     fixed = {"classifier": GaussianNB(var_smoothing=0.1), "random_state": settings.seed}  # as `form_team` has it
-    panel = PanelDeferral(**fixed).fit(*data, X_unlabeled=scale(crowd.X))
+    panel = PanelDeferral(**fixed).fit(*data, X_unlabeled=scale(crowd.X), groups=groups)
     budgets = [budget for budget in BUDGETS if budget <= len(active)]
     replays = [p.replay(X, recorded) for p in panel.answers_path(budgets, X, available=recorded >= 0)]
     answers = {PANEL: np.array([replay.n_answers.mean() for replay in replays])}
     right = {PANEL: np.array([replay.labels == y for replay in replays])}
 
     classes, proba = panel.classes_, panel.predict_proba(X)
-    one = ConfidenceDeferral(**fixed).fit(*data)
+    one = ConfidenceDeferral(**fixed).fit(*data, groups=groups)
     chance = np.random.default_rng(settings.seed).random(recorded.shape)
     ability = np.broadcast_to(measure_ability(data[2], data[1]), recorded.shape)
     rivals = {

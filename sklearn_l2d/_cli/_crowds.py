@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.model_selection import GroupShuffleSplit
 
+from .._folds import hold_out
 from ..annotations import to_counts
 from ..datasets import load_crowd, load_digits_crowd, sample_identified
 
@@ -37,6 +38,9 @@ class Crowd:
         Items on which routing is judged: known annotators, known truth, at least one label each.
     accuracy : ndarray of shape (M,), or None
         Share of right answers of each expert, as far as possible from labels that are not among the identified ones.
+    sources : ndarray of int of shape (n',), or None
+        What the identified items come from, such as the patient, where several come from one. Those of the test items
+        are others.
     groups : ndarray of shape (M,), or None
         Who truly belongs together.
     groups_are : str
@@ -56,6 +60,7 @@ class Crowd:
     annotations_test: np.ndarray | None = None
     y_test: np.ndarray | None = None
     accuracy: np.ndarray | None = None
+    sources: np.ndarray | None = None
     groups: np.ndarray | None = None
     groups_are: str = ""
 
@@ -138,6 +143,7 @@ def _identified_crowd(data, n_labels, seed):
         experts=[str(m) if names is None else str(names[m]) for m in present],
         y_identified=_known(data.y[rest[kept]]),
         accuracy=right if np.isfinite(right).any() else None,
+        sources=None if key is None else units[rest[kept]],
     )
     test = test[(annotations[np.ix_(test, present)] >= 0).any(1) & (data.y[test] >= 0)]
     if len(test) and crowd.y_identified is not None:
@@ -152,15 +158,20 @@ def _identified_crowd(data, n_labels, seed):
     return crowd
 
 
-def hold_out(crowd, seed):
-    """Keep a third of the identified items whose truth is known for tests, in place."""
+def keep_for_tests(crowd, seed):
+    """Keep a third of the identified items whose truth is known for tests, with all of their sources, in place."""
     known = np.flatnonzero((crowd.y_identified >= 0) & (crowd.annotations >= 0).any(1))
-    test = _some(known, len(known) // 3, seed)
+    if crowd.sources is None:
+        test = left_out = _some(known, len(known) // 3, seed)
+    else:
+        test = known[hold_out(len(known), len(known) // 3, seed, crowd.sources[known])]
+        left_out = np.flatnonzero(np.isin(crowd.sources, crowd.sources[test]))
+        crowd.sources = np.delete(crowd.sources, left_out)
     crowd.X_test, crowd.annotations_test, crowd.y_test = (
         part[test] for part in (crowd.X_identified, crowd.annotations, crowd.y_identified)
     )
     crowd.X_identified, crowd.annotations, crowd.y_identified = (
-        np.delete(part, test, axis=0) for part in (crowd.X_identified, crowd.annotations, crowd.y_identified)
+        np.delete(part, left_out, axis=0) for part in (crowd.X_identified, crowd.annotations, crowd.y_identified)
     )
     right = _share_equal(crowd.annotations_test, crowd.y_test)
     crowd.accuracy = right if np.isfinite(right).any() else None

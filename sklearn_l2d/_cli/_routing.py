@@ -128,6 +128,7 @@ def form_team(behaviours, crowd, settings, coverage):
     order = np.append(np.delete(np.arange(len(active)), second), second)
     codes, active, ability = codes[:, order], active[order], ability[order]
 
+    groups = None if crowd.sources is None else crowd.sources[rows]
     X, X_archive = behaviours.scaler.transform(crowd.X_identified[rows]), behaviours.scaler.transform(crowd.X)
     classifier = GaussianNB(var_smoothing=0.1)  # at once, on any number of items and features
     gate = ClusterDeferral(
@@ -140,7 +141,7 @@ def form_team(behaviours, crowd, settings, coverage):
     )
     rule = ConfidenceDeferral(classifier, coverage=coverage, random_state=settings.seed)
     for deferrer in (gate, rule):
-        deferrer.fit(X, y, annotations=codes[:, :-1], X_unlabeled=X_archive)
+        deferrer.fit(X, y, annotations=codes[:, :-1], X_unlabeled=X_archive, groups=groups)
 
     known = np.flatnonzero(codes[:, -1] >= 0)[:N_NEWCOMER]
     test = (crowd.annotations_test[:, active] >= 0).any(1)

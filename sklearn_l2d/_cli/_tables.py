@@ -11,7 +11,7 @@ from .._encoding import some
 from .._sklearn import warn
 from ..annotations import encode_annotations, encode_counts, from_long
 from ._arguments import Export
-from ._crowds import Crowd, hold_out
+from ._crowds import Crowd, keep_for_tests
 
 _MADE_UP = re.compile(r"Unnamed: \d+")  # name that pandas gives to a column without one
 _ENOUGH_ROWS = 5  # from which a pattern in numbers of votes is no chance
@@ -32,7 +32,8 @@ def read_crowd(counts, features, identified=None, identified_features=None, trut
     identified_features : path, default=None
         Like `features`, for the tasks; None looks them up in `features`.
     truth : path, default=None
-        Columns `id` and `label`, for some of the tasks and items. A third of the tasks with a truth is kept for tests.
+        Columns `id` and `label`, for some of the tasks and items. A third of the tasks with a truth is kept for tests,
+        by whole groups where a column `group` says what they come from.
     seed : int, default=0
         Decides which.
 
@@ -63,7 +64,8 @@ def read_crowd(counts, features, identified=None, identified_features=None, trut
     crowd.X_identified = _look_up(table, wide.index, identified_features or features, f"of {identified}", swapped)
     crowd.annotations, crowd.experts = codes, experts.tolist()
     if truth is not None:
-        labels = _by_id(truth, "labels", needed=["label"])["label"]
+        table = _by_id(truth, "labels", needed=["label"])
+        labels, groups = table["label"], table.get("group")
         with named(truth):
             _check_known(labels, classes, counts)
             everybody = wide.index.union(votes.index)
@@ -76,9 +78,32 @@ def read_crowd(counts, features, identified=None, identified_features=None, trut
                 encode_annotations(labels.reindex(ids).to_frame(), classes=classes).codes[:, 0].astype(int)
                 for ids in (wide.index, votes.index)
             )
-        hold_out(crowd, seed)
+        if groups is not None:
+            with named(truth):
+                crowd.sources = _read_groups(groups, wide.index)
+        keep_for_tests(crowd, seed)
+        if groups is not None and not (
+            len(crowd.y_test) and len(np.unique(crowd.sources[crowd.y_identified >= 0])) > 1
+        ):
+            with named(truth):
+                raise ValueError(
+                    "has too few groups, or too large ones, to keep about a third of the items for tests and to learn "
+                    "from two groups or more; give more of them."
+                )
         _warn_of_few_tests(len(crowd.y_test), truth)
     return crowd
+
+
+def _read_groups(groups, tasks):
+    """Numbers (n,) of the groups of tasks; those without a truth are nobody's."""
+    if groups.isna().any():
+        raise ValueError(
+            f"has no group in line {_line(groups.isna())}; give an item that stands alone a group of its own."
+        )
+    codes = groups.astype("category").cat.codes
+    if codes.nunique() < 2:
+        raise ValueError("has the same group in all lines, so that no other can be kept for tests; leave it out.")
+    return codes.reindex(tasks, fill_value=-1).to_numpy(dtype=int)
 
 
 def write_roster(path, roster):

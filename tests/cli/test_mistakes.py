@@ -10,7 +10,8 @@ from _instances import make_crowd
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_l2d import __main__ as command
-from sklearn_l2d.deferral import ConfidenceDeferral
+from sklearn_l2d._cli._tables import read_crowd
+from sklearn_l2d.deferral import ConfidenceDeferral, PanelDeferral
 
 pytest.importorskip("pyarrow")
 CLASSES, PEOPLE = ("None", "chat", "été"), ["Ann", "Bob", "Zoë", "nan", "NA"]
@@ -62,6 +63,29 @@ def test_names_stay_as_they_are_written(tables, capsys):
     written = pd.read_parquet("labels.parquet")
     assert set(written["label"]) == set(CLASSES)
     assert set(written["expert"]) - {"classifier"} <= set(PEOPLE)
+
+
+def test_whole_groups_are_kept_for_tests(tables, monkeypatch):
+    asked = []
+    fit = PanelDeferral.fit
+
+    def witness(self, X, y, annotations, X_unlabeled, groups):
+        asked.append((X, groups))
+        return fit(self, X, y, annotations, X_unlabeled, groups=groups)
+
+    monkeypatch.setattr(PanelDeferral, "fit", witness)
+    patient = [f"patient {n // 5}" for n in range(100)]
+    save(tables["truth"].assign(group=patient), "truth")
+    crowd = read_crowd("votes.csv", "features.csv", "known.csv", truth="truth.csv")
+    of_item = dict(zip(np.round(tables["features"]["a"][60:], 6), patient, strict=True))
+    kept, tested = ({of_item[a] for a in np.round(X[:, 0], 6)} for X in (crowd.X_identified, crowd.X_test))
+    assert not kept & tested
+    assert 25 <= len(crowd.X_test) <= 35
+    groups = pd.Series(crowd.sources, index=[of_item[a] for a in np.round(crowd.X_identified[:, 0], 6)])
+    assert (groups.groupby(level=0).nunique() == 1).all()
+    assert groups.nunique() == len(kept)
+    assert command.main([*STORY, "--quiet", "--no-figure", "--epochs", "2"]) == 0
+    assert [len(X) == len(groups) for X, groups in asked] == [True]
 
 
 def change(table, **columns):
@@ -172,6 +196,15 @@ REFUSED = {
         {},
         "known",
         "annotator and label seem to be swapped",
+    ),
+    "no group": ("truth", lambda t: t.assign(group=["a", "", *"b" * 98]), {}, "truth", "has no group in line 3; give"),
+    "one group": ("truth", lambda t: t.assign(group="a"), {}, "truth", "has the same group in all lines"),
+    "large groups": (
+        "truth",
+        lambda t: t.assign(group=["b", *"a" * 99]),
+        {},
+        "truth",
+        "has too few groups, or too large ones",
     ),
     "labels in capitals": (
         "known",
