@@ -82,14 +82,9 @@ def read_crowd(counts, features, identified=None, identified_features=None, trut
             with named(truth):
                 crowd.sources = _read_groups(groups, wide.index)
         keep_for_tests(crowd, seed)
-        if groups is not None and not (
-            len(crowd.y_test) and len(np.unique(crowd.sources[crowd.y_identified >= 0])) > 1
-        ):
+        if groups is not None:
             with named(truth):
-                raise ValueError(
-                    "has too few groups, or too large ones, to keep about a third of the items for tests and to learn "
-                    "from two groups or more; give more of them."
-                )
+                _check_groups_left(crowd)
         _warn_of_few_tests(len(crowd.y_test), truth)
     return crowd
 
@@ -104,6 +99,16 @@ def _read_groups(groups, tasks):
     if codes.nunique() < 2:
         raise ValueError("has the same group in all lines, so that no other can be kept for tests; leave it out.")
     return codes.reindex(tasks, fill_value=-1).to_numpy(dtype=int)
+
+
+def _check_groups_left(crowd):
+    """Refuse groups of which none is kept for tests, or only one to learn from."""
+    left = crowd.sources[crowd.y_identified >= 0]
+    if not len(crowd.y_test) or len(np.unique(left)) < 2:
+        raise ValueError(
+            "has too few groups, or too large ones, to keep about a third of the items for tests and to learn from two "
+            "groups or more; give more of them."
+        )
 
 
 def write_roster(path, roster):
