@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ._encoding import as_frame, factorize, some
-from ._long_tables import COLUMNS, column_values, columns_of
+from ._encoding import as_frame, some
+from ._long_tables import COLUMNS, column_values, columns_of, in_order
 from ._sklearn import count_rows, take_rows, warn
 from ._votes import Votes
 
@@ -70,7 +70,7 @@ def _is_long(table):
 
 def _items(table):
     """Ids of the items of a long table, in the order in which it becomes votes, and the item of each row."""
-    ids, item = factorize(column_values(table[COLUMNS[0]]))
+    ids, item = in_order(column_values(table[COLUMNS[0]]), f"the column {COLUMNS[0]!r} of the table")
     names = np.empty(len(ids), dtype=object)
     names[:] = ids
     return names, item
