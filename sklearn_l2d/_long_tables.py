@@ -190,7 +190,11 @@ def read_long(table, classes, missing_label, duplicates, names, tasks, time):
             labels, local = in_order(values, f"the column {name!r} of the table")
             if name == names[2]:
                 # known classes come first, so that -1 is a vote where it is a class
-                fresh = [label for label in labels if label not in numbering.place and not is_missing(label)]
+                fresh = [
+                    label
+                    for label in labels
+                    if label not in numbering.place and not (is_na(label) or is_missing(label))
+                ]
                 if fresh and classes is not None:
                     raise ValueError(
                         f"table holds labels {some(fresh)} that are not in classes {some(classes.tolist())}."
