@@ -11,6 +11,7 @@ from sklearn.utils.validation import column_or_1d
 from ._annotated_target import matched_target
 from ._by_name import are_numbers, expert_places
 from ._encoding import as_frame, check_row_count, has_names, is_na, known_labels, label_array, some, unseen_labels
+from ._long_tables import is_long
 from ._rows import n_items, rows_of_items, same_rows
 from ._sklearn import check_weights, count_rows, take_rows, warn
 from ._votes import Votes, make_votes, placed
@@ -188,6 +189,8 @@ def name_list(experts, known=(), *, repeats=False):
 
 def votes_beside(X, annotations, classes, missing_label, *, extend=False, name="annotations", of="X"):
     """`make_votes` in the rows of `X`, after which they need no names; errors call them `name` and `of`."""
+    if hasattr(annotations, "columns") and is_long(annotations) and not len(annotations):  # nobody has answered yet
+        annotations = Votes([], [], [], count_rows(X), [], [])
     votes = make_votes(annotations, classes, missing_label, extend=extend)
     _, votes = same_rows(**{of: X, name: votes})
     check_row_count(votes, count_rows(X), name)

@@ -276,6 +276,17 @@ def test_items_that_nobody_answered_may_be_absent_among_answers(crowd, ids, form
     assert_array_equal(got.predict_team(X, few)[2:], got.predict(X)[2:])
 
 
+@pytest.mark.parametrize("index", [None, NAMES, [0] * 60], ids=["default", "names", "repeated"])
+def test_nobody_need_have_answered_yet(crowd, index):
+    straight, _ = crowd
+    X = straight["X"].set_axis(pd.RangeIndex(60) if index is None else index)
+    panel = PanelDeferral(LogisticRegression(), answers=1.0, cv=2, random_state=0)
+    panel.fit(X, straight["y"].to_numpy(), annotations=straight["annotations"].to_numpy())
+    nothing = pd.DataFrame(columns=["task", "annotator", "label"])
+    assert_array_equal(panel.predict_team(X, nothing), panel.predict(X))
+    assert_array_equal(panel.next_expert(X, nothing), panel.next_expert(X))
+
+
 def test_answers_to_other_items_are_not_taken_for_some_of_these(crowd):
     straight, _ = crowd
     team = ConfidenceDeferral(LogisticRegression(), cv=2, random_state=0)
