@@ -148,8 +148,10 @@ def time_ranks(times, name, rows):
 def in_order(values, name):
     """Distinct values in the order of their first appearance, and the place of each in them; `name` is for errors."""
     labels, local = factorize(values, name)
+    if values.dtype.kind not in "biuf":  # numbered as they come
+        return labels, local
     first = np.empty(len(labels), dtype=np.intp)
-    first[local[::-1]] = np.arange(len(local))[::-1]  # the first one is written last
+    first[local[::-1]] = np.arange(len(local) - 1, -1, -1)  # the first one is written last
     order = np.argsort(first)
     rank = np.empty(len(labels), dtype=np.intp)
     rank[order] = np.arange(len(labels))
@@ -187,7 +189,8 @@ def read_long(table, classes, missing_label, duplicates, names, tasks, time):
         if time is not None:
             *columns, when = columns
         for numbering, values, name in zip(known, columns, names, strict=True):
-            labels, local = in_order(values, f"the column {name!r} of the table")
+            number = in_order if name == names[0] else factorize  # people and classes are sorted in the end
+            labels, local = number(values, f"the column {name!r} of the table")
             if name == names[2]:
                 # known classes come first, so that -1 is a vote where it is a class
                 fresh = [
