@@ -6,7 +6,9 @@ import sys
 import numpy as np
 
 from ._encoding import as_table, is_frame, label_array
-from ._rows import same_rows
+from ._long_tables import is_long
+from ._rows import has_index, same_rows
+from ._votes import make_votes
 
 
 class AnnotatedTarget(np.ndarray):
@@ -25,7 +27,8 @@ class AnnotatedTarget(np.ndarray):
         Class labels.
 
     annotations : array-like or DataFrame of shape (n_samples, n_experts)
-        Annotations of the same rows. If `y` is a Series too, rows are matched by their index.
+        Annotations of the same rows. If `y` is a Series too, rows are matched by their index. A long table becomes
+        votes.
 
     Attributes
     ----------
@@ -64,6 +67,8 @@ class AnnotatedTarget(np.ndarray):
             raise ValueError(f"y must be 1-D to carry annotations, got shape {target.shape}.")
         if annotations is None:
             raise ValueError("annotations is None: there is nothing to carry, pass y itself.")
+        if is_long(annotations):
+            annotations = make_votes(annotations, tasks=y.index if has_index(y) else None)
         _, annotations = same_rows(y=y, annotations=as_table(annotations))
         if len(annotations) != len(target):
             raise ValueError(

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._encoding import is_frame, is_na, some
+from ._encoding import as_frame, is_frame, is_na, some
 from ._rows import same_rows
 from ._sklearn import warn
 
@@ -210,6 +210,7 @@ def _is_file(export):
 
 def read_json(export):
     """List of records of a JSON or JSONL file, or of what has been loaded from one."""
+    export = as_frame(export)
     if is_frame(export):
         records = [_given(row) for row in export.to_dict("records")]
     elif isinstance(export, Iterable) and not _is_file(export):
@@ -245,6 +246,7 @@ def _parse_json(text):
 
 def read_table(export, needed, tool):
     """List of rows, as mappings from columns to text, of a CSV file or a DataFrame that has some columns."""
+    export = as_frame(export)
     if is_frame(export):
         rows = export.to_dict("records")
         columns = list(export.columns)
@@ -674,6 +676,7 @@ def label_studio_tasks(route, data, question, to_name, model_version):
             "label, confidence and expert whose index names the items."
         )
     if data is not None:
+        data = as_frame(data)
         if not is_frame(data) or len(data) != len(route):
             raise ValueError(f"data must be a DataFrame of {len(route)} rows, one for each of the route.")
         route, data = same_rows(route=route, data=data)

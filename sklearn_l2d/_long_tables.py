@@ -145,6 +145,19 @@ def time_ranks(times, name, rows):
         raise ValueError(f"{name} mixes times of types {kinds} that have no order; use one type.") from error
 
 
+def in_order(values, name):
+    """Distinct values in the order of their first appearance, and the place of each in them; `name` is for errors."""
+    labels, local = factorize(values, name)
+    if values.dtype.kind not in "biuf":  # numbered as they come
+        return labels, local
+    first = np.empty(len(labels), dtype=np.intp)
+    first[local[::-1]] = np.arange(len(local) - 1, -1, -1)  # the first one is written last
+    order = np.argsort(first)
+    rank = np.empty(len(labels), dtype=np.intp)
+    rank[order] = np.arange(len(labels))
+    return [labels[i] for i in order], rank[local]
+
+
 class _Numbering:
     """Numbers for labels in the order of their first appearance."""
 
@@ -176,10 +189,15 @@ def read_long(table, classes, missing_label, duplicates, names, tasks, time):
         if time is not None:
             *columns, when = columns
         for numbering, values, name in zip(known, columns, names, strict=True):
-            labels, local = factorize(values, f"the column {name!r} of the table")
+            number = in_order if name == names[0] else factorize  # people and classes are sorted in the end
+            labels, local = number(values, f"the column {name!r} of the table")
             if name == names[2]:
                 # known classes come first, so that -1 is a vote where it is a class
-                fresh = [label for label in labels if label not in numbering.place and not is_missing(label)]
+                fresh = [
+                    label
+                    for label in labels
+                    if label not in numbering.place and not (is_na(label) or is_missing(label))
+                ]
                 if fresh and classes is not None:
                     raise ValueError(
                         f"table holds labels {some(fresh)} that are not in classes {some(classes.tolist())}."

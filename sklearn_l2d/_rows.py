@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ._encoding import as_frame, check_row_count, factorize, some
-from ._long_tables import COLUMNS, column_values, columns_of
+from ._encoding import as_frame, check_row_count, some
+from ._long_tables import COLUMNS, column_values, columns_of, in_order
 from ._sklearn import count_rows, take_rows, warn
 from ._votes import Votes
 
@@ -14,7 +14,8 @@ def same_rows(**tables):
     The index of a pandas object, and the tasks of votes and long tables, are ids; tables without ids are taken by
     position. The same ids in another order are matched, other ids are refused. Numbers 0, 1, ... are what pandas gives
     to tables without ids, and splitting leaves increasing ones of them, so that they say nothing beside other ids. Ids
-    that repeat are taken by position if they are the same. A long table follows the others: its order says nothing.
+    that repeat are taken by position if they are the same. A long table follows the others: its order says nothing, and
+    like votes it may lack items, which nobody answered.
 
     Parameters
     ----------
@@ -40,6 +41,8 @@ def same_rows(**tables):
     known = None
     for name, ids in found.items():
         ids = _index(ids)
+        if known is not None and (_is_long(tables[name]) or isinstance(tables[name], Votes)):
+            tables[name], ids = _with_silent_items(tables[name], ids, known[1])
         order = None if known is None else _order(name, ids, *known)
         if order is not None:
             tables[name], ids = _take(tables[name], order), ids[order]
@@ -70,7 +73,7 @@ def _is_long(table):
 
 def _items(table):
     """Ids of the items of a long table, in the order in which it becomes votes, and the item of each row."""
-    ids, item = factorize(column_values(table[COLUMNS[0]]))
+    ids, item = in_order(column_values(table[COLUMNS[0]]), f"the column {COLUMNS[0]!r} of the table")
     names = np.empty(len(ids), dtype=object)
     names[:] = ids
     return names, item
@@ -81,6 +84,23 @@ def _take(table, order):
         rows = np.argsort(np.argsort(order)[_items(table)[1]], kind="stable")
         return table.iloc[rows].astype({COLUMNS[0]: object})  # of objects, the first one becomes the first item
     return table.iloc[order] if has_index(table) else table[order]
+
+
+def _with_silent_items(table, ids, known):
+    """Answers and their ids, to which the known items that nobody answered are added, if all of their own are known."""
+    answered, every = set(ids), set(known)
+    if len(answered) < len(ids) or len(every) < len(known) or not answered < every:
+        return table, ids
+    import pandas as pd
+
+    silent = [name for name in known if name not in answered]
+    ids = pd.Index([*ids, *silent], tupleize_cols=False)
+    if isinstance(table, Votes):
+        answers = table.item, table.annotator, table.label
+        return Votes(*answers, len(ids), table.classes, table.annotators, list(ids)), ids
+    task, annotator, label = COLUMNS
+    more = pd.DataFrame({task: silent, annotator: table[annotator].iloc[0], label: None}, dtype=object)
+    return pd.concat([table[list(COLUMNS)].astype(object), more], ignore_index=True), ids
 
 
 def rows_of_items(annotations, rows, n_rows):

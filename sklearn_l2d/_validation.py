@@ -22,6 +22,7 @@ from ._encoding import (
     some,
     unseen_labels,
 )
+from ._long_tables import is_long
 from ._rows import rows_of_items, same_rows
 from ._sklearn import check_weights, count_rows, take_rows, warn
 from ._votes import Votes, make_votes, placed
@@ -249,8 +250,16 @@ def name_list(experts, known=(), *, repeats=False):
 
 def votes_beside(X, annotations, classes, missing_label, *, extend=False, name="annotations", of="X"):
     """`make_votes` in the rows of `X`, after which they need no names; errors call them `name` and `of`."""
+    by_answer = not isinstance(annotations, Votes) and is_long(annotations)
+    if by_answer and hasattr(annotations, "columns") and not len(annotations):  # nobody has answered yet
+        annotations = Votes([], [], [], count_rows(X), [], [])
     votes = make_votes(annotations, classes, missing_label, extend=extend)
     _, votes = same_rows(**{of: X, name: votes})
+    if by_answer and len(votes) != count_rows(X):
+        raise ValueError(
+            f"{name} has a row for each answer, to {len(votes)} items, but {of} has {count_rows(X)}; make votes of it "
+            f"by encode_votes(table, tasks=...) with the names of the rows of {of}, which splits can cut."
+        )
     check_row_count(votes, count_rows(X), name)
     return votes.without_tasks()
 

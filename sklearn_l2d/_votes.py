@@ -7,6 +7,7 @@ from scipy.sparse import coo_array, csr_array, issparse
 
 from ._encoding import (
     as_frame,
+    as_table,
     check_classes,
     code_dtype,
     encode_table,
@@ -472,6 +473,11 @@ def _named(votes, tasks):
         )
     item = np.array([place[name] for name in given], dtype=np.int64)[votes.item]
     return Votes(item, votes.annotator, votes.label, len(names), votes.classes, votes.annotators, names)
+
+
+def table_or_votes(annotations, missing_label=None):
+    """Annotations with a row for each item: long tables become votes, others 2-D tables."""
+    return make_votes(annotations, None, missing_label) if is_long(annotations) else as_table(annotations)
 
 
 def make_votes(

@@ -35,7 +35,7 @@ from ._labelling_tools import (
     from_zooniverse,
     to_label_studio,
 )
-from ._long_tables import as_long_frame, check_columns, no_name, repeated_pairs, time_ranks
+from ._long_tables import as_long_frame, check_columns, is_long, no_name, repeated_pairs, time_ranks
 from ._sklearn import warn
 from ._votes import Votes, flat_index, make_votes
 
@@ -70,7 +70,8 @@ def encode_annotations(annotations, *, classes=None, missing_label=None):
     ----------
     annotations : array-like, masked array or DataFrame of shape (n_samples, n_experts)
         One column per expert; labels are numbers, strings or booleans. Whole numbers stored as floats count
-        as integers, since NaN cannot be stored otherwise.
+        as integers, since NaN cannot be stored otherwise. A long table with the columns task, annotator and label, and
+        votes, are taken, too.
 
     classes : array-like of shape (n_classes,), default=None
         Sorted class labels that may occur. None takes those that occur in `annotations`.
@@ -101,10 +102,15 @@ def encode_annotations(annotations, *, classes=None, missing_label=None):
     >>> encoded.classes.tolist()
     ['cat', 'dog']
     """
-    if isinstance(annotations, Votes):
-        votes = make_votes(annotations, classes)
+    if _tells_who(annotations):
+        votes = make_votes(annotations, classes, missing_label)
         return EncodedAnnotations(votes.to_codes(), votes.classes, votes.annotators)
     return encode_table(annotations, classes, missing_label)
+
+
+def _tells_who(annotations):
+    """Whether annotations hold an author for each answer: votes, and long tables."""
+    return isinstance(annotations, Votes) or is_long(annotations)
 
 
 def encode_votes(
@@ -215,8 +221,8 @@ def to_counts(annotations, *, classes=None, missing_label=None):
     array([[1, 2, 0],
            [0, 0, 1]])
     """
-    if isinstance(annotations, Votes):
-        return make_votes(annotations, classes, missing_label, "error").to_counts()
+    if _tells_who(annotations):
+        return make_votes(annotations, classes, missing_label).to_counts()
     codes, classes, _ = encode_annotations(annotations, classes=classes, missing_label=missing_label)
     return count_votes(codes, len(classes))
 
@@ -255,8 +261,8 @@ def anonymize(annotations, *, classes=None, missing_label=None):
     x  2  0
     y  0  1
     """
-    if isinstance(annotations, Votes):
-        votes = make_votes(annotations, classes)
+    if _tells_who(annotations):
+        votes = make_votes(annotations, classes, missing_label)
         counts, classes, items = votes.to_counts(), votes.classes, votes.tasks
     else:
         annotations = as_frame(annotations)
@@ -484,10 +490,11 @@ def to_long(annotations, *, missing_label=None, tasks=None, annotators=None):
     """
     import pandas as pd
 
-    if isinstance(annotations, Votes):
-        classes, experts = annotations.classes, annotations.annotators
-        rows, columns, labels = annotations.item, annotations.annotator, annotations.label
-        shape, index = annotations.shape, annotations.tasks
+    if _tells_who(annotations):
+        votes = make_votes(annotations, None, missing_label)
+        classes, experts = votes.classes, votes.annotators
+        rows, columns, labels = votes.item, votes.annotator, votes.label
+        shape, index = votes.shape, votes.tasks
     else:
         codes, classes, experts = encode_annotations(annotations, missing_label=missing_label)
         rows, columns = np.nonzero(codes >= 0)

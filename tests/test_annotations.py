@@ -7,10 +7,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from _instances import make_crowd
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array
 
 from sklearn_l2d.annotations import (
+    AnnotatedTarget,
     Votes,
     anonymize,
     encode_annotations,
@@ -20,6 +22,8 @@ from sklearn_l2d.annotations import (
     to_counts,
     to_long,
 )
+from sklearn_l2d.cluster import AgreementClustering
+from sklearn_l2d.metrics import krippendorff_alpha, pairwise_agreement
 
 NA = pd.NA
 
@@ -454,3 +458,40 @@ def test_votes_with_other_labels_keep_items_and_people():
     for wrong, message in (([0, 1], "2 entries for 3 answers"), ([0, 1, 2], "outside of 0 to 1")):
         with pytest.raises(ValueError, match=message):
             votes.with_labels(wrong)
+
+
+def test_a_long_table_is_read_as_one_wherever_a_table_is():
+    """Labels, tasks and annotators that are all whole numbers could be taken for three people."""
+    wide = pd.DataFrame(make_crowd(40).annotations, index=np.arange(40) + 100, columns=[7, 8, 9, 10, 11])
+    table = to_long(wide).sample(frac=1, random_state=0)
+    for long in (table, polars(table)):
+        order = long["task"].unique().tolist() if hasattr(long, "iloc") else encode_votes(long).tasks.tolist()
+        expected = wide.loc[order]
+        assert_array_equal(encode_annotations(long).codes, encode_annotations(expected).codes)
+        assert_array_equal(to_counts(long), to_counts(expected))
+        pd.testing.assert_frame_equal(anonymize(long), anonymize(expected), check_index_type=False)
+        assert sorted(map(tuple, to_long(long).to_numpy())) == sorted(map(tuple, table.to_numpy()))
+        assert krippendorff_alpha(long) == pytest.approx(krippendorff_alpha(wide))
+        assert_array_equal(pairwise_agreement(long), pairwise_agreement(wide))
+        clustering = AgreementClustering().fit(long)
+        assert clustering.experts_.tolist() == wide.columns.tolist()
+        assert_array_equal(clustering.labels_, AgreementClustering().fit(wide).labels_)
+
+
+def test_a_target_carries_a_long_table_as_votes():
+    wide = pd.DataFrame(make_crowd(40).annotations, index=[f"item {i}" for i in range(40)])
+    y = pd.Series(np.arange(40), index=wide.index[::-1])
+    target = AnnotatedTarget(y, to_long(wide).sample(frac=1, random_state=0))
+    assert_array_equal(target.annotations.to_codes(), wide.iloc[::-1])
+    assert_array_equal(target[[3, 1]].annotations.to_codes(), wide.iloc[::-1].iloc[[3, 1]])
+
+
+@pytest.mark.parametrize("kind", [int, float, str, object, "datetime64[ns]", "category"])
+def test_items_of_a_long_table_are_in_the_order_of_their_first_appearance(kind):
+    table = pd.DataFrame({"task": [5, 3, 9, 3, 5], "annotator": list("aabbc"), "label": [0, 1, 1, 0, 1]})
+    table["task"] = table["task"].astype(kind)
+    votes = encode_votes(table)
+    assert votes.tasks.tolist() == table["task"].astype(object).tolist()[:3]
+    assert votes.tasks.tolist() == from_long(table).index.tolist()
+    assert votes.to_counts().tolist() == [[1, 1], [1, 1], [0, 1]]
+    assert_array_equal(votes.to_codes(), encode_annotations(from_long(table)).codes)

@@ -424,6 +424,12 @@ def test_true_labels_may_come_in_any_container(instance, crowd, fitted_once, con
         assert_array_equal(values.astype(int) if name == "predict" else values, expected[name], err_msg=name)
 
 
+@pytest.mark.parametrize("instance", [i for i in fitted_to("y") if i.kind != "annotator"], ids=str)
+def test_the_only_class_is_named_as_it_is_written(instance, crowd):
+    with pytest.raises(ValueError, match="one class only, 0; "):
+        fitted(instance, Bunch(**crowd | {"y": np.zeros(60, dtype=int)}))
+
+
 @pytest.mark.parametrize("estimator", [BetaExpertEncoder(), NetClassifier()], ids=str)
 def test_a_true_label_that_is_missing_is_named(estimator):
     with pytest.raises(ValueError, match="y holds missing labels, where each must be known"):

@@ -6,6 +6,7 @@ import zipfile
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 from pandas.testing import assert_frame_equal
@@ -305,6 +306,16 @@ def test_files_of_another_form(read, export, tool):
         read(export)
 
 
+def test_records_in_a_table_of_polars():
+    for read, records in ((from_mturk, TURK), (from_zooniverse, SKY)):
+        frame = pd.DataFrame(records)
+        table = pl.DataFrame({name: frame[name].astype(object).tolist() for name in frame}, strict=False)
+        pd.testing.assert_frame_equal(read(table), read(frame))
+    records = [{"id": 1, "text": "a", "label": ["x"]}]
+    for kind in (pl.DataFrame, pd.DataFrame):
+        assert rows(from_doccano(kind(records), annotator="ann")) == [(1, "ann", "x")]
+
+
 def test_records_in_a_frame():
     frame = pd.DataFrame([*STUDIO, {"id": np.nan, "annotations": None}])  # ids are floats now
     assert rows(from_label_studio(frame)) == STUDIO_ROWS
@@ -597,6 +608,11 @@ def test_tasks_that_cannot_be_made(route):
         to_label_studio(route, pd.DataFrame({"expert": ["a", "b"], "item": [1, 2]}, index=[7, 9]), **names)
     with pytest.raises(ValueError, match="DataFrame of 2 rows"):
         to_label_studio(route, pd.DataFrame({"image": ["a"]}), **names)
+
+
+def test_more_columns_may_be_in_a_table_of_polars(route):
+    tasks = to_label_studio(route, pl.DataFrame({"image": ["a", "b"]}), question="pet", to_name="image")
+    assert [task["data"]["image"] for task in tasks] == ["a", "b"]
 
 
 def test_from_an_export_to_served_queues_and_back(tmp_path):

@@ -249,3 +249,56 @@ def test_a_long_table_is_matched_by_its_tasks(crowd):
         got.predict_team(mixed["X"], mixed["annotations"]), expected.predict_team(*list(straight.values())[:3:2])
     )
     assert accuracy_score(straight["y"], got.predict_team(mixed["X"], mixed["annotations"])) > 0.8
+
+
+@pytest.mark.parametrize(
+    "ids", [NAMES, [(i // 8, i % 8) for i in range(60)], list(range(100, 160))], ids=lambda ids: str(ids[0])
+)
+@pytest.mark.parametrize("form", [lambda long: long, encode_votes], ids=["long", "votes"])
+def test_items_that_nobody_answered_may_be_absent_among_answers(crowd, ids, form):
+    """As in the answers to a route, which asks about some items only."""
+    straight, _ = crowd
+    index = pd.Index(ids, tupleize_cols=False)
+    X, y, weight = (straight[name].set_axis(index) for name in ("X", "y", "weight"))
+    wide = straight["annotations"].set_axis(index)
+    wide.iloc[[5, 17, 40]] = -1
+    answers = form(to_long(wide).sample(frac=1, random_state=0))
+    assert len(set(answers.tasks if hasattr(answers, "tasks") else answers["task"])) == 57
+    team = ConfidenceDeferral(LogisticRegression(), cv=2, random_state=0)
+    expected = clone(team).fit(X, y, annotations=wide, sample_weight=weight)
+    got = clone(team).fit(X, y, annotations=answers, sample_weight=weight)
+    assert_array_equal(got.predict_expert_correctness(X), expected.predict_expert_correctness(X))
+    assert_array_equal(got.predict_team(X, answers), expected.predict_team(X, wide))
+    unknown = y.astype(object).where(np.arange(60) % 5 > 0, None)
+    assert got.score(X, unknown, answers) == expected.score(X, unknown, wide)
+    assert_allclose(team_accuracy(y, got.predict_deferral(X), got.predict(X), answers), expected.score(X, y, wide))
+    few = form(to_long(wide.iloc[:2]))
+    assert_array_equal(got.predict_team(X, few)[2:], got.predict(X)[2:])
+
+
+@pytest.mark.parametrize("index", [None, NAMES, [0] * 60], ids=["default", "names", "repeated"])
+def test_nobody_need_have_answered_yet(crowd, index):
+    straight, _ = crowd
+    X = straight["X"].set_axis(pd.RangeIndex(60) if index is None else index)
+    panel = PanelDeferral(LogisticRegression(), answers=1.0, cv=2, random_state=0)
+    panel.fit(X, straight["y"].to_numpy(), annotations=straight["annotations"].to_numpy())
+    nothing = pd.DataFrame(columns=["task", "annotator", "label"])
+    assert_array_equal(panel.predict_team(X, nothing), panel.predict(X))
+    assert_array_equal(panel.next_expert(X, nothing), panel.next_expert(X))
+
+
+def test_answers_to_other_items_are_not_taken_for_some_of_these(crowd):
+    straight, _ = crowd
+    team = ConfidenceDeferral(LogisticRegression(), cv=2, random_state=0)
+    team.fit(straight["X"], straight["y"], annotations=straight["annotations"])
+    with pytest.raises(
+        ValueError, match=r"a row for each answer, to 2 items, but X has 60; .*encode_votes\(table, tasks=...\)"
+    ):
+        team.predict_team(straight["X"], to_long(straight["annotations"].iloc[:2].set_axis(["item 1", "else"])))
+
+
+def test_answers_without_a_label_are_none_whatever_marks_the_missing_ones():
+    table = pd.DataFrame({"task": ["x", "y"], "annotator": ["ann", "ann"], "label": ["cat", None]})
+    votes = encode_votes(table, missing_label="skip")
+    assert votes.classes.tolist() == ["cat"]
+    assert votes.to_counts().tolist() == [[1], [0]]

@@ -246,9 +246,8 @@ class BaseAggregator(TransformerMixin, Estimator):
                 votes = votes.among(votes.classes[np.unique(votes.label)])
         if len(labels) and classes is None:
             if (labels.dtype.kind in "OUST") != (votes.classes.dtype.kind in "OUST"):
-                raise ValueError(
-                    f"y holds labels like {labels[0]!r}, but X answers like {votes.classes[0]!r}; use the same labels."
-                )
+                true, answered = labels.tolist()[0], votes.classes.tolist()[0]
+                raise ValueError(f"y holds labels like {true!r}, but X answers like {answered!r}; use the same labels.")
             votes = votes.recode(np.union1d(votes.classes, labels))  # nobody need have voted for a class
         return votes, allowed_classes(labels, known, votes.classes), weight
 

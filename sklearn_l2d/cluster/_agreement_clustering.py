@@ -6,9 +6,10 @@ from typing import ClassVar
 import numpy as np
 from sklearn.cluster import AgglomerativeClustering
 
-from .._encoding import as_table, expert_names
+from .._encoding import expert_names
 from .._persistence import Estimator
 from .._sklearn import Interval, StrOptions, atomic_fit
+from .._votes import table_or_votes
 from ..metrics._agreement import MEASURES, pairwise_agreement
 
 
@@ -108,7 +109,7 @@ class AgreementClustering(Estimator):
             If there are fewer than two experts or fewer than clusters, no two experts share `min_overlap` items, or
             `annotations` is no table of labels.
         """
-        annotations = as_table(annotations)
+        annotations = table_or_votes(annotations, self.missing_label)
         n_experts = annotations.shape[1]
         if n_experts < max(2, self.n_clusters):
             raise ValueError(

@@ -53,7 +53,7 @@ class ExpertEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         y = check_labels(y, len(items))
         if len(set(y.tolist())) < 2:
-            raise ValueError(f"y holds one class only, {y[0]!r}; competence is told from at least two.")
+            raise ValueError(f"y holds one class only, {y.tolist()[0]!r}; competence is told from at least two.")
         classes = self._all_classes(y, annotations)
         if annotations is None:
             votes = Votes([], [], [], len(items), classes, [])

@@ -171,7 +171,7 @@ class NetClassifier(BaseNetClassifier):
         y = check_labels(y, len(X))
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(f"y holds one class only, {classes[0]!r}; a classifier needs at least two.")
+            raise ValueError(f"y holds one class only, {classes.tolist()[0]!r}; a classifier needs at least two.")
         targets = np.eye(len(classes))[codes] * row_weights(self.class_weight, y, weights)[:, None]
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         net = build_net(TargetNet, partial(Single, ensemble_for(params, X, len(classes))), params, seed)

@@ -257,7 +257,7 @@ class BaseDeferrer(LabellingDeferrer):
         if self.unlabeled_label is None:
             warn_of_marker(y)
         if len(np.unique(y)) < 2 and not isinstance(parts.get("classifier"), FrozenEstimator):
-            raise ValueError(f"y holds one class only, {y[0]!r}; a classifier needs at least two.")
+            raise ValueError(f"y holds one class only, {y.tolist()[0]!r}; a classifier needs at least two.")
         self.classes_ = team_classes(y, classes, parts)
         votes = check_annotations(rows.annotations, self.classes_, self.missing_label, items.given, self._silence)
         self._fit_experts, archive = votes.annotators, None
@@ -494,7 +494,9 @@ class BaseDeferrer(LabellingDeferrer):
         """Positions of known labels in `classes_`, and a mask (n,) of their rows."""
         y, known = check_truth(y, count_rows(X), self.unlabeled_label)
         if not np.isin(y, self.classes_).all():
-            raise ValueError(f"y holds labels that are not among classes_ {self.classes_.tolist()}.")
+            raise ValueError(
+                f"y holds labels that are not among classes_ {self.classes_.tolist()}; leave their items out."
+            )
         return np.searchsorted(self.classes_, y), known
 
     def _copy_with(self, **fitted):

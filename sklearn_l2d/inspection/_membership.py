@@ -3,7 +3,9 @@
 import numpy as np
 from sklearn.utils import check_array
 
-from .._encoding import as_table, expert_names, is_frame
+from .._encoding import expert_names, is_frame
+from .._last_step import split_steps
+from .._votes import table_or_votes
 from ._matplotlib import CHARACTER, LINE, POINT, import_pyplot, label_experts, size_in_inches, size_with_names
 
 
@@ -107,7 +109,8 @@ class MembershipDisplay:
         wanted = {"return_std": True} if std else {}
         found = estimator.transform(X, annotations=annotations, **wanted)
         membership, deviation = found if std else (found, None)
-        experts = expert_names(as_table(annotations))
+        marker = getattr(split_steps(estimator)[1], "missing_label", None)
+        experts = expert_names(table_or_votes(annotations, marker))
         return cls.from_predictions(membership, experts=experts, std=deviation, ax=ax, **plot_options)
 
     @classmethod

@@ -150,7 +150,9 @@ class _Service(NamedTuple):
 
 def _check_routing(deferral, selection, n_experts):
     """Deferral codes and selection weights that go together."""
-    deferral = column_or_1d(deferral)
+    deferral = column_or_1d(np.asarray(deferral))
+    if deferral.dtype.kind == "O":  # whole numbers of pandas that may be missing
+        deferral = np.array(deferral.tolist())
     if not np.issubdtype(deferral.dtype, np.integer):
         raise ValueError("deferral: the codes must be integers, -1 for the classifier.")
     if selection is None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_consistent_length
+from sklearn.utils import check_consistent_length, column_or_1d
 
 from .._encoding import known_labels, label_array, some
 from .._rows import same_rows
@@ -58,10 +58,10 @@ def consensus_parity(y_pred, groups, y_true=None, *, pos_label=None):
 
     y_pred, groups, y_true = same_rows(y_pred=y_pred, groups=groups, y_true=y_true)
     check_consistent_length(y_pred, groups, y_true)
-    pred, groups = label_array(y_pred), label_array(groups)
+    pred, groups = _known_column(y_pred, "y_pred"), _known_column(groups, "groups")
     truth, known = np.empty(0, pred.dtype), np.zeros(len(pred), dtype=bool)
     if y_true is not None:
-        truth, known = known_labels(label_array(y_true))
+        truth, known = known_labels(column_or_1d(label_array(y_true)))
     names = np.unique(groups)
     if len(names) != 2:
         raise ValueError(f"groups holds {len(names)} groups, {some(names.tolist())}; pass the items of two.")
@@ -87,6 +87,14 @@ def consensus_parity(y_pred, groups, y_true=None, *, pos_label=None):
         spread = [share * (1 - share) / max(len(part), 1) for share, part in zip(shares, inside, strict=True)]
         rows.append([*shares, shares[1] - shares[0], np.sqrt(sum(spread))])
     return pd.DataFrame(rows, index=list(RATES), columns=[*names.tolist(), "difference", "standard error"])
+
+
+def _known_column(values, name):
+    """A column of labels as an array, of which none may be missing."""
+    labels = column_or_1d(label_array(values))
+    if not known_labels(labels)[1].all():
+        raise ValueError(f"{name} holds missing entries; leave these items out.")
+    return labels
 
 
 def confusion_by_group(aggregator, annotations, groups, y=None, *, missing_label=None):
@@ -138,7 +146,7 @@ def confusion_by_group(aggregator, annotations, groups, y=None, *, missing_label
     """
     votes = make_votes(annotations, missing_label=missing_label)
     votes, groups, y = same_rows(annotations=votes, groups=groups, y=y)
-    groups, y = label_array(groups), None if y is None else label_array(y)
+    groups, y = _known_column(groups, "groups"), None if y is None else column_or_1d(label_array(y))
     check_consistent_length(votes, groups, y)
     if y is not None:
         votes = votes.recode(np.union1d(votes.classes, known_labels(y)[0]))

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from sklearn_l2d import AnnotatorLDA
+from sklearn_l2d.annotations import to_long
 from sklearn_l2d.datasets import load_digits_crowd
 from sklearn_l2d.inspection import MembershipDisplay
 
@@ -133,3 +134,13 @@ def test_says_how_to_get_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"sklearn-l2d\[plot\]"):
         MembershipDisplay.from_predictions(PAIR)
+
+
+def test_a_long_table_names_the_experts():
+    crowd = load_digits_crowd(random_state=0)
+    lda = AnnotatorLDA(n_clusters=1, n_consensus_epochs=1, n_anchor_epochs=1, max_epochs=1, random_state=0)
+    lda.fit(crowd.X_anonymous[:100], crowd.counts[:100])
+    wide = pd.DataFrame(crowd.annotations, columns=crowd.experts)
+    X = pd.DataFrame(crowd.X_identified)
+    display = MembershipDisplay.from_estimator(lda, X, to_long(wide))
+    assert expert_labels(display) == sorted(crowd.experts)

@@ -302,3 +302,19 @@ def test_a_selection_with_names_is_matched_to_the_columns_of_the_answers():
     assert team_accuracy(*rows, selection.to_numpy()) == 0.0
     with pytest.raises(ValueError, match="selection names unknown experts"):
         team_accuracy(*rows, selection.rename(columns={"bob": "tom"}))
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [
+        lambda codes: pd.Series(codes, dtype="Int64"),
+        lambda codes: np.array(codes, dtype=object),
+    ],
+    ids=["Int64", "object"],
+)
+def test_codes_of_a_deferral_are_whole_numbers_of_any_type(codes):
+    given = [0, -1, 1, 0]
+    expected = workload_distribution(given, n_experts=2)
+    assert_allclose(workload_distribution(codes(given), n_experts=2), expected)
+    with pytest.raises(ValueError, match="the codes must be integers"):
+        workload_distribution(codes([0, -1, 1, None]), n_experts=2)

@@ -27,6 +27,22 @@ def test_figures_by_hand():
     assert_allclose(other.loc["false positive rate", ["a", "b"]].tolist(), [1 / 2, 0])
 
 
+def test_columns_are_taken_and_missing_entries_refused():
+    pred, groups, true = np.array([1, 0, 1, 1]), np.array(["a", "b", "a", "b"]), np.array([1, 0, 0, 1])
+    expected = consensus_parity(pred, groups, true)
+    columns = [values[:, None] for values in (pred, groups, true)]
+    pd.testing.assert_frame_equal(consensus_parity(*columns), expected)
+    votes = np.column_stack([pred, true])
+    by_group = confusion_by_group(DawidSkene(), votes, columns[1], columns[2])
+    for name, matrices in confusion_by_group(DawidSkene(), votes, groups, true).items():
+        assert_allclose(by_group[name], matrices)
+    for wrong, name in (((np.array([1, None, 0, 1]), groups), "y_pred"), ((pred, ["a", "b", None, "a"]), "groups")):
+        with pytest.raises(ValueError, match=f"{name} holds missing entries; leave these items out"):
+            consensus_parity(*wrong)
+    with pytest.raises(ValueError, match="groups holds missing entries"):
+        confusion_by_group(DawidSkene(), votes, ["a", "b", None, "a"])
+
+
 def test_without_truth_shares_remain():
     parity = consensus_parity([0, 1, 1, 1], [0, 0, 1, 1])
     assert parity.loc[["accuracy", "false positive rate"]].isna().all(axis=None)
