@@ -47,7 +47,7 @@ def fit_clusterer(clusterer, X, votes, seed, sample_weight=None, groups=None):
     counts = votes.to_counts()
     if sample_weight is not None:
         counts = counts * sample_weight[:, None]
-    model = clone(with_seed(clusterer, seed)).fit(X, counts, groups=groups)
+    model = clone(with_seed(clusterer, seed)).fit(X, counts, **({} if groups is None else {"groups": groups}))
     model.classes_ = votes.classes  # counts without names were fitted as 0, 1, ...
     return model
 
