@@ -3,7 +3,7 @@
 import numbers
 
 import numpy as np
-from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from ._sklearn import HasMethods, Interval
 
@@ -57,11 +57,17 @@ def given_folds(cv, place, y_codes, groups=None):
     y_codes, groups : ndarrays of int of shape (n_rows,)
         As in `folds_of`.
     """
-    n_rows = len(place)
+    n_rows, splits = len(place), cv
     if hasattr(cv, "split"):
-        place = np.arange(n_rows)
+        place, splits = np.arange(n_rows), cv.split(np.zeros(n_rows), y_codes, groups)
     fold, n_left_out = np.full(n_rows, -1), np.zeros(n_rows, dtype=int)
-    for number, (seen, unseen) in enumerate(check_cv(cv).split(np.zeros(n_rows), y_codes, groups)):
+    for number, split in enumerate(splits):
+        if not hasattr(split, "__len__") or len(split) != 2:
+            raise ValueError(
+                f"cv holds {split!r}, which is no split; give pairs of the positions of training and test items, a "
+                "splitter such as KFold(), or a number of folds."
+            )
+        seen, unseen = split
         held = np.isin(place, _positions(unseen))
         if (held == np.isin(place, _positions(seen))).any():
             raise ValueError(

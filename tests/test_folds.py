@@ -89,6 +89,7 @@ def test_splits_are_of_all_rows_and_splitters_of_those_that_are_labelled():
         ([([0, 1, 2], [3, 4, 5]), ([0, 1, 2], [3, 4, 5])], "tests 6 of 6 labelled items not once"),
         ([([3, 4, 5], [0, 1, 2, 3, 4, 5])], "or does both"),
         ([([], np.arange(6))], "into one fold"),
+        ([3, 4], "cv holds 3, which is no split"),
     ],
 )
 def test_splits_that_are_no_partition_are_refused(cv, message):
