@@ -39,9 +39,7 @@ def views(seeds):
             right, deferred = team.predict(X_new) == y_new, team.predict_deferral(X_new) >= 0
             figures.append((right.mean(), alone.max(1).mean(), deferred.mean()))
         rows.append([name, *np.mean(figures, axis=0)])
-    title = (
-        f"A random forest on {N_VIEWS} views of each of {N_OBJECTS} objects, views of new objects, {len(seeds)} seeds"
-    )
+    title = f"A random forest on {N_VIEWS} views of each of {N_OBJECTS} objects, on views of others, {len(seeds)} seeds"
     table(title, ["", "accuracy", "confidence", "share that ConfidenceDeferral defers"], rows)
 
 
