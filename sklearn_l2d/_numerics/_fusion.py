@@ -100,9 +100,7 @@ def fit_exponents(log_prior, item, expert, told, truth):
     exponents : Exponents
     """
     expected = _alike((np.exp(log_prior[item]) * told.accuracy).sum(1), item, expert)
-    # a lot decides between equals, which follows from the classifier and not from the order of people
-    lot = number_keys(np.round(1e6 * np.minimum(-log_prior[item, told.label], 700)))
-    order = np.lexsort((lot, -expected, item))
+    order = np.lexsort((_lots(log_prior[item, told.label], expected, item), -expected, item))
     of = item[order]
     size = np.arange(len(of)) - np.searchsorted(of, of) + 1
     weight = 1 / size
@@ -154,6 +152,25 @@ def expected_correlation(difficulty, n_classes):
     if n_classes <= 2:
         return 0.0
     return difficulty**2 / (difficulty**2 + np.pi**2 / 3) * (n_classes - 2) / (n_classes - 1)
+
+
+def _lots(log_prior, expected, item):
+    """Lots (n_answers,) by which answers that are expected to be as good come one after the other.
+
+    They follow from the classifier's log-probability of the answer, from those of all answers to the item, and from the
+    number of the answer among all that say the same: each has its own, whatever the order of people is, and a label
+    that many give seldom comes last.
+    """
+    lot = number_keys(np.round(1e6 * np.minimum(-log_prior, 700)))
+    of_item = np.zeros(item.max(initial=-1) + 1, dtype=np.uint64)
+    np.add.at(of_item, item, lot)
+    lot += number_keys(of_item)[item]
+    order = np.lexsort((lot, -expected, item))
+    same = [part[order][1:] == part[order][:-1] for part in (lot, expected, item)]
+    begins = np.append(True, ~np.logical_and.reduce(same))[: len(order)]
+    place = np.arange(len(order))
+    lot[order] += (place - np.maximum.accumulate(np.where(begins, place, 0))).astype(np.uint64)
+    return number_keys(lot)
 
 
 def _alike(values, item, expert):

@@ -467,6 +467,19 @@ def test_exponents_of_independent_answers_are_those_of_bayes():
     assert found.difficulty <= 0.25
 
 
+def test_answers_of_equals_come_in_an_order_that_does_not_follow_their_labels():
+    """Of 30 equals, who are right in .85 of their answers, anybody may be asked first, and so each answer counts."""
+    rng = np.random.default_rng(0)
+    y, item = rng.integers(5, size=60), np.repeat(np.arange(60), 30)
+    label = np.where(rng.random(1800) < 0.85, y[item], (y[item] + rng.integers(1, 5, size=1800)) % 5)
+    truth, nobody = np.eye(5)[y], np.zeros(1800, dtype=int)
+    model = fit_answer_model(item, nobody, label, 1, truth)
+    log_prior = np.log(np.full((60, 5), 0.15) + 0.25 * np.eye(5)[rng.integers(5, size=60)])
+    heard = told(model, nobody, label, left_out=truth[item])
+    found = fit_exponents(log_prior, item, nobody, heard, truth)
+    assert 0.8 < found.answers < 1.3
+
+
 def test_answers_that_count_as_one_expert_are_taken_in_no_order_of_their_own():
     """Judged by the others of the group, whoever is wrong seems better than whoever is right."""
     rng = np.random.default_rng(5)
