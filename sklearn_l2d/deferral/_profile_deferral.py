@@ -178,9 +178,9 @@ class ProfileDeferral(FixedPanelDeferrer):
 
     When not to use it: as soon as each newcomer has ten labels or more, or if people differ in ability only. A record
     of one's own, shrunken towards others, as `PanelDeferral` and `ConfidenceDeferral` keep it, is then as good or
-    better: on music_genre, with 25 labels, by .02. With five labels of known truth profiles were ahead on real people,
-    by less than .01, which is within chance. Nor for a team that stays, if people can be asked again: with one answer
-    per item on average, `PanelDeferral` was right more often by .03 on cue_conflict and by .05 on the digits with six
+    better: on music_genre, with 25 labels, by .02. With five labels of known truth the two differed by less than .01 on
+    real people, which is within chance. Nor for a team that stays, if people can be asked again: with one answer per
+    item on average, `PanelDeferral` was right more often by .01 on cue_conflict and by .04 on the digits with six
     experts; on music_genre the two were even.
 
     Of the paper, only the idea was at hand, and no code.
