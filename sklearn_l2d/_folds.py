@@ -103,14 +103,15 @@ def _positions(rows):
 
 def hold_out(n_rows, n_held, seed, groups=None):
     """Which rows are held out: bool (n_rows,), so many at random, or random groups of about as many rows."""
-    rng, held = np.random.default_rng(seed), np.zeros(n_rows, dtype=bool)
+    rng = np.random.default_rng(seed)
     if groups is None:
+        held = np.zeros(n_rows, dtype=bool)
         held[rng.permutation(n_rows)[:n_held]] = True
         return held
-    size = np.bincount(groups)
-    left = n_held
+    size, left = np.bincount(groups), n_held
+    taken = np.zeros(len(size), dtype=bool)
     for group in rng.permutation(np.flatnonzero(size)):
         if abs(left - size[group]) < left:  # a group that is too large stays
-            held[groups == group] = True
+            taken[group] = True
             left -= size[group]
-    return held
+    return taken[groups]

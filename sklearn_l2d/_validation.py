@@ -20,6 +20,7 @@ from ._encoding import (
     known_labels,
     label_array,
     some,
+    sorted_names,
     unseen_labels,
 )
 from ._long_tables import is_long
@@ -144,14 +145,15 @@ def group_codes(groups, n_rows):
     labels = column_or_1d(label_array(groups), warn=True)
     if len(labels) != n_rows:
         raise ValueError(f"groups has {len(labels)} entries, but X has {n_rows} items; pass the group of each item.")
-    names, code = factorize(labels)
+    names, code = factorize(labels, "groups")
     missing = np.array([is_na(name) for name in names], dtype=bool)
     if missing.any():
         raise ValueError(
             f"groups is missing for {int(missing[code].sum())} of {n_rows} items; give each item that stands alone a "
             "group of its own."
         )
-    return np.argsort(sorted(range(len(names)), key=lambda i: (type(names[i]).__name__, names[i])))[code]
+    place = {name: number for number, name in enumerate(sorted_names(names))}
+    return np.array([place[name] for name in names])[code]
 
 
 def check_several_groups(groups, which=""):

@@ -48,7 +48,7 @@ def count_answers(crowd, settings):
     test = (crowd.annotations_test[:, active] >= 0).any(1)
     scale = fit_scaler(crowd.X).transform
     data = (scale(crowd.X_identified[rows]), crowd.y_identified[rows], crowd.annotations[np.ix_(rows, active)])
-    groups = None if crowd.sources is None else crowd.sources[rows]
+    groups = crowd.sources_of(rows)
     X, y, recorded = scale(crowd.X_test[test]), crowd.y_test[test], crowd.annotations_test[np.ix_(test, active)]
 
     fixed = {"classifier": GaussianNB(var_smoothing=0.1), "random_state": settings.seed}  # as `form_team` has it

@@ -64,6 +64,10 @@ class Crowd:
     groups: np.ndarray | None = None
     groups_are: str = ""
 
+    def sources_of(self, rows):
+        """What some of the identified items come from, None if nobody says."""
+        return None if self.sources is None else self.sources[rows]
+
 
 def digits_crowd(n_labels, seed):
     """The embedded crowd."""

@@ -128,7 +128,7 @@ def form_team(behaviours, crowd, settings, coverage):
     order = np.append(np.delete(np.arange(len(active)), second), second)
     codes, active, ability = codes[:, order], active[order], ability[order]
 
-    groups = None if crowd.sources is None else crowd.sources[rows]
+    groups = crowd.sources_of(rows)
     X, X_archive = behaviours.scaler.transform(crowd.X_identified[rows]), behaviours.scaler.transform(crowd.X)
     classifier = GaussianNB(var_smoothing=0.1)  # at once, on any number of items and features
     gate = ClusterDeferral(

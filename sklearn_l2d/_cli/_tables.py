@@ -78,8 +78,7 @@ def read_crowd(counts, features, identified=None, identified_features=None, trut
                 encode_annotations(labels.reindex(ids).to_frame(), classes=classes).codes[:, 0].astype(int)
                 for ids in (wide.index, votes.index)
             )
-        if groups is not None:
-            with named(truth):
+            if groups is not None:
                 crowd.sources = _read_groups(groups, wide.index)
         keep_for_tests(crowd, seed)
         if groups is not None:
